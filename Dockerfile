@@ -5,8 +5,8 @@
 # To build plug-ins or run the tests, stop after the first stage: docker build -t precast-build --target build .
 
 FROM debian:12-slim AS build
-# The version of NVIDIA's CUDA toolkit, written as in the names of its packages (13-0); empty: a build for CPUs only.
-# tools/setup installs libtorch with CUDA if it finds nvcc.
+# The version of NVIDIA's CUDA toolkit, written as in the names of its packages (13-0; only on x86-64, because of the
+# package repository below); empty: a build for CPUs only. tools/setup installs libtorch with CUDA if it finds nvcc.
 ARG CUDA=
 RUN if [ -n "$CUDA" ]; then \
       apt-get update && \

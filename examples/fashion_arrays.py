@@ -51,17 +51,17 @@ def save(path, **arrays):
             archive.writestr(f"{name}.npy", head + values)
 
 
-def write_pictures(arguments, counts, side, picture, **second):
+def write_images(arguments, counts, side, make_image, **second):
     """Writes train.npz and val.npz for the command line FOLDER [TRAIN_SAMPLES VAL_SAMPLES].
 
-    picture(images, labels, rng) returns side x side grey pixels, and the bytes of a second array. The one further
-    keyword argument, NAME=SHAPE, gives the name and the shape of that array.
+    make_image(images, labels, rng) returns side x side grey pixels, and the bytes of a second array of uint8. The
+    remaining keyword argument, NAME=SHAPE, gives the name of that array and the shape of one sample in it.
     """
     ((name, shape),) = second.items()
     counts = [int(count) for count in arguments[2:]] or counts
     for split, count in zip(("train", "val"), counts, strict=False):
         rng = random.Random(split)
-        made = [picture(*read_once(split), rng) for _ in range(count)]
+        made = [make_image(*read_once(split), rng) for _ in range(count)]
         grey, others = (b"".join(parts) for parts in zip(*made, strict=True))
         save(pathlib.Path(arguments[1]) / f"{split}.npz",
              image=("|u1", (count, side, side, 3), rgb(grey)),

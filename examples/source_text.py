@@ -11,15 +11,15 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDERS = ["configs", "data", "docs", "examples", "framework", "models", "recipes", "tests", "tools"]
 LANGUAGES = {".cpp": "C++", ".h": "C++", ".cmake": "CMake", "CMakeLists.txt": "CMake",
              ".md": "Markdown", ".py": "Python", ".yaml": "YAML"}
-LINES, MOST_BYTES = 3, 400
+LINES, MAX_BYTES = 3, 400
 
 
 def language_of(path):
     return LANGUAGES.get(path.name) or LANGUAGES.get(path.suffix)
 
 
-def pieces(split, most_of_a_language):
-    """Returns pairs (text, language). A text has three lines that are not blank, cut to 400 bytes. One file in five is
+def pieces(split, max_per_language):
+    """Returns pairs (text, language). A text consists of three non-blank lines, cut to 400 bytes. One file in five is
     used only for "val", all others only for "train"."""
     found = {}
     for folder in FOLDERS:
@@ -29,10 +29,10 @@ def pieces(split, most_of_a_language):
                 continue
             lines = [line for line in path.read_text("utf-8", "ignore").split("\n") if line.strip()]
             for i in range(0, len(lines) - LINES + 1, LINES):
-                text = "\n".join(lines[i : i + LINES]).encode()[:MOST_BYTES].decode("utf-8", "ignore")
+                text = "\n".join(lines[i : i + LINES]).encode()[:MAX_BYTES].decode("utf-8", "ignore")
                 found.setdefault(language_of(path), []).append(text.replace("\0", ""))
     rng = random.Random(split)
     chosen = [(text, language) for language in sorted(found)
-              for text in rng.sample(found[language], min(most_of_a_language, len(found[language])))]
+              for text in rng.sample(found[language], min(max_per_language, len(found[language])))]
     rng.shuffle(chosen)
     return chosen

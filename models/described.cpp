@@ -31,7 +31,7 @@ namespace {
 using at::Tensor;
 
 /// The shape of the values that flow from one layer to the next.
-struct Flow {
+struct LayerShape {
   /// Number of channels; after flatten, number of features.
   std::int64_t channels = 3;
   /// Side of the square images; 0: unknown.
@@ -43,7 +43,7 @@ struct Flow {
     if (side == 0) return fmt::format("{} channels of any size", channels);
     return fmt::format("{} channels of {} x {} px", channels, side, side);
   }
-  bool operator==(const Flow&) const = default;
+  bool operator==(const LayerShape&) const = default;
 };
 
 /// Layers in sequence. Layers that are modules are submodules, named by their indices.
@@ -74,20 +74,20 @@ struct Entry {
   std::string key;
   Chain& chain;
   /// The layer's index, which is its name in torch.nn.Sequential.
-  std::string place;
-  Flow& flow;
+  std::string index;
+  LayerShape& shape;
 };
 
 class Builder {
  public:
   Builder(const ModelSpec& spec, bool reads_arrays) : spec_(spec), reads_arrays_(reads_arrays) {}
 
-  std::shared_ptr<Chain> chain(const ConfigNode& list, const std::string& key, Flow& flow) {
+  std::shared_ptr<Chain> chain(const ConfigNode& list, const std::string& key, LayerShape& shape) {
     if (list.kind != ConfigNode::Kind::list || list.items.empty())
       fail(list.origin, key, "expected a list of layers, got " + list.text());
     auto made = std::make_shared<Chain>();
     for (std::size_t i = 0; i < list.items.size(); ++i)
-      add(list.items[i], fmt::format("{}[{}]", key, i), *made, std::to_string(i), flow);
+      add(list.items[i], fmt::format("{}[{}]", key, i), *made, std::to_string(i), shape);
     return made;
   }
 
@@ -101,14 +101,14 @@ class Builder {
 
  private:
   using Add = void (Builder::*)(const Entry&);
-  struct Known {
+  struct LayerType {
     const char* name;
     Add add;
   };
-  static std::span<const Known> known_layers();
+  static std::span<const LayerType> layer_types();
 
-  void add(const ConfigNode& node, const std::string& key, Chain& chain, const std::string& place,
-           Flow& flow) {
+  void add(const ConfigNode& node, const std::string& key, Chain& chain, const std::string& index,
+           LayerShape& shape) {
     static const ConfigNode kNone;
     const bool plain = node.kind == ConfigNode::Kind::scalar;
     if (!plain && (node.kind != ConfigNode::Kind::map || node.entries.size() != 1))
@@ -117,15 +117,15 @@ class Builder {
                        node.text()));
     const std::string& name = plain ? node.scalar : node.entries[0].key;
     std::vector<std::string> names;
-    for (const Known& known : known_layers()) {
-      if (name == known.name) {
+    for (const LayerType& layer : layer_types()) {
+      if (name == layer.name) {
         const ConfigNode& options = plain ? kNone : node.entries[0].value;
-        (this->*known.add)(
-            {node, name, options, fmt::format("{}.{}", key, name), chain, place, flow});
-        if (known.add != &Builder::add_norm) chain.last_norm = nullptr;
+        (this->*layer.add)(
+            {node, name, options, fmt::format("{}.{}", key, name), chain, index, shape});
+        if (layer.add != &Builder::add_norm) chain.last_norm = nullptr;
         return;
       }
-      names.emplace_back(known.name);
+      names.emplace_back(layer.name);
     }
     fail(node.origin, key, fmt::format("unknown layer '{}'. {}", name, suggest(name, names)));
   }
@@ -136,14 +136,14 @@ class Builder {
     schema.check_required(entry.node.origin, diagnostics, entry.key);
     diagnostics.throw_if_errors();
   }
-  static void read_nothing(const Entry& entry) {
+  static void read_no_options(const Entry& entry) {
     Schema none;
     read(entry, none);
   }
-  void need_image(const Entry& entry) const {
-    if (entry.flow.flat)
+  void require_image(const Entry& entry) const {
+    if (entry.shape.flat)
       fail(entry.node.origin, entry.key,
-           fmt::format("expected images, got {}. {}", entry.flow.text(),
+           fmt::format("expected images, got {}. {}", entry.shape.text(),
                        reads_arrays_ ? "With model.params.features, the input is an array"
                                      : "Put this layer before flatten"));
   }
@@ -153,23 +153,23 @@ class Builder {
   }
   /// Adds a module that has weights or depends on the training mode.
   template <typename Holder>
-  static void module_step(const Entry& entry, Holder module) {
-    entry.chain.register_module(entry.place, module);
+  static void add_module(const Entry& entry, Holder module) {
+    entry.chain.register_module(entry.index, module);
     step(entry, [module](const Tensor& x) mutable { return module->forward(x); });
   }
-  /// Sets the side of the images after a window has moved over them.
-  static void slide(const Entry& entry, std::int64_t kernel, std::int64_t stride,
-                    std::int64_t padding) {
-    if (entry.flow.side == 0) return;
-    if (entry.flow.side + 2 * padding < kernel)
+  /// Updates the side of the images for a convolution or a pool with this window.
+  static void update_side(const Entry& entry, std::int64_t kernel, std::int64_t stride,
+                          std::int64_t padding) {
+    if (entry.shape.side == 0) return;
+    if (entry.shape.side + 2 * padding < kernel)
       fail(entry.node.origin, entry.key,
            fmt::format("expected images of at least {} px, got {}", kernel - 2 * padding,
-                       entry.flow.text()));
-    entry.flow.side = (entry.flow.side + 2 * padding - kernel) / stride + 1;
+                       entry.shape.text()));
+    entry.shape.side = (entry.shape.side + 2 * padding - kernel) / stride + 1;
   }
 
   void add_conv(const Entry& entry) {
-    need_image(entry);
+    require_image(entry);
     std::int64_t out = 0, kernel = 3, stride = 1, padding = -1, groups = 1;
     bool bias = true;
     Schema schema;
@@ -178,14 +178,14 @@ class Builder {
         .required();
     schema.add("kernel", &kernel, "side of the window").min(1);
     schema.add("stride", &stride, "step of the window").min(1);
-    schema.add("padding", &padding, "-1: kernel / 2").min(-1);
+    schema.add("padding", &padding, "zeros added on each side, px; -1: kernel / 2").min(-1);
     schema.add("groups", &groups, "number of groups of channels that are convolved separately")
         .min(1);
     schema.add("bias", &bias, "add a learned bias to each channel");
     read(entry, schema);
     if (out == 0) out = spec_.num_classes;
     if (padding < 0) padding = kernel / 2;
-    const std::int64_t in = entry.flow.channels;
+    const std::int64_t in = entry.shape.channels;
     if (in % groups != 0 || out % groups != 0)
       fail(entry.node.origin, entry.key + ".groups",
            fmt::format("expected a divisor of {} and {} channels, got {}", in, out, groups));
@@ -196,21 +196,21 @@ class Builder {
                                 .bias(bias),
                             spec_.blurpool);
     if (spec_.fused_kernels) conv->fuse();
-    module_step(entry, conv);
-    slide(entry, kernel, stride, padding);
-    entry.flow.channels = out;
+    add_module(entry, conv);
+    update_side(entry, kernel, stride, padding);
+    entry.shape.channels = out;
   }
 
   void add_norm(const Entry& entry) {
-    need_image(entry);
-    read_nothing(entry);
+    require_image(entry);
+    read_no_options(entry);
     entry.chain.last_norm =
-        detail::BatchNorm2d(entry.flow.channels, spec_.batch_norm_ranks, spec_.ghost_batch_size);
+        detail::BatchNorm2d(entry.shape.channels, spec_.batch_norm_ranks, spec_.ghost_batch_size);
     if (spec_.fused_kernels) entry.chain.last_norm->fuse();
-    module_step(entry, entry.chain.last_norm);
+    add_module(entry, entry.chain.last_norm);
   }
   void add_relu(const Entry& entry) {
-    read_nothing(entry);
+    read_no_options(entry);
     detail::BatchNorm2d norm = entry.chain.last_norm;
     if (spec_.fused_kernels && norm) {
       entry.chain.steps.back() = [norm](const Tensor& x) mutable { return norm->forward_relu(x); };
@@ -219,17 +219,17 @@ class Builder {
     step(entry, [](const Tensor& x) { return at::relu(x); });
   }
   void add_gelu(const Entry& entry) {
-    read_nothing(entry);
+    read_no_options(entry);
     step(entry, [](const Tensor& x) { return at::gelu(x); });
   }
 
   void add_pool(const Entry& entry) {
-    need_image(entry);
+    require_image(entry);
     std::int64_t kernel = 2, stride = 0, padding = 0;
     Schema schema;
     schema.add("kernel", &kernel, "side of the window").min(1);
     schema.add("stride", &stride, "step of the window; 0: the kernel").min(0);
-    schema.add("padding", &padding, "at most half the kernel").min(0);
+    schema.add("padding", &padding, "pixels added on each side; at most half the kernel").min(0);
     read(entry, schema);
     if (stride == 0) stride = kernel;
     if (2 * padding > kernel)
@@ -238,41 +238,41 @@ class Builder {
     if (entry.name == "max_pool") {
       detail::MaxPool2d pool(kernel, stride, padding);
       if (spec_.fused_kernels) pool->fuse();
-      module_step(entry, pool);
+      add_module(entry, pool);
     } else {
       step(entry, [=](const Tensor& x) {
         return at::avg_pool2d(x, {kernel, kernel}, {stride, stride}, {padding, padding});
       });
     }
-    slide(entry, kernel, stride, padding);
+    update_side(entry, kernel, stride, padding);
   }
   void add_global_pool(const Entry& entry) {
-    need_image(entry);
-    read_nothing(entry);
+    require_image(entry);
+    read_no_options(entry);
     const bool largest = entry.name == "global_max_pool";
     step(entry, [largest](const Tensor& x) {
       return largest ? std::get<0>(at::adaptive_max_pool2d(x, {1, 1}))
                      : at::adaptive_avg_pool2d(x, {1, 1});
     });
-    entry.flow.side = 1;
+    entry.shape.side = 1;
   }
 
   void add_flatten(const Entry& entry) {
-    need_image(entry);
-    read_nothing(entry);
-    if (entry.flow.side == 0)
+    require_image(entry);
+    read_no_options(entry);
+    if (entry.shape.side == 0)
       fail(entry.node.origin, entry.key,
            "expected images of a known size, got images of any size. Put global_avg_pool before "
            "flatten, or set model.params.image_size");
     step(entry, [](const Tensor& x) { return x.flatten(1); });
-    entry.flow.channels *= entry.flow.side * entry.flow.side;
-    entry.flow.flat = true;
+    entry.shape.channels *= entry.shape.side * entry.shape.side;
+    entry.shape.flat = true;
   }
   void add_linear(const Entry& entry) {
-    if (!entry.flow.flat)
+    if (!entry.shape.flat)
       fail(entry.node.origin, entry.key,
            fmt::format("expected features, got {}. Put flatten before this layer",
-                       entry.flow.text()));
+                       entry.shape.text()));
     std::int64_t out = 0;
     bool bias = true;
     Schema schema;
@@ -280,12 +280,12 @@ class Builder {
     schema.add("bias", &bias, "add a learned bias to each feature");
     read(entry, schema);
     if (out == 0) out = spec_.num_classes;
-    module_step(entry,
-                torch::nn::Linear(torch::nn::LinearOptions(entry.flow.channels, out).bias(bias)));
-    entry.flow.channels = out;
+    add_module(entry,
+               torch::nn::Linear(torch::nn::LinearOptions(entry.shape.channels, out).bias(bias)));
+    entry.shape.channels = out;
   }
   void add_upsample(const Entry& entry) {
-    need_image(entry);
+    require_image(entry);
     std::int64_t scale = 2;
     Schema schema;
     schema.add("scale", &scale, "factor by which height and width are multiplied").min(1);
@@ -293,7 +293,7 @@ class Builder {
     step(entry, [scale](const Tensor& x) {
       return at::upsample_nearest2d(x, {x.size(2) * scale, x.size(3) * scale});
     });
-    entry.flow.side *= scale;
+    entry.shape.side *= scale;
   }
   void add_scale(const Entry& entry) {
     double factor = 1;
@@ -307,7 +307,7 @@ class Builder {
     Schema schema;
     schema.add("p", &p, "probability that a value is set to 0").min(0).below(1);
     read(entry, schema);
-    module_step(entry, torch::nn::Dropout(p));
+    add_module(entry, torch::nn::Dropout(p));
   }
 
   void add_residual(const Entry& entry) {
@@ -317,19 +317,19 @@ class Builder {
     schema.add("shortcut", &shortcut, "layers on the shortcut; none: the identity");
     read(entry, schema);
     auto residual = std::make_shared<Residual>();
-    const Flow in = entry.flow;
+    const LayerShape in = entry.shape;
     residual->layers =
-        residual->register_module("layers", chain(layers, entry.key + ".layers", entry.flow));
-    Flow beside = in;
+        residual->register_module("layers", chain(layers, entry.key + ".layers", entry.shape));
+    LayerShape shortcut_shape = in;
     if (shortcut.kind != ConfigNode::Kind::null)
-      residual->shortcut =
-          residual->register_module("shortcut", chain(shortcut, entry.key + ".shortcut", beside));
-    if (!(beside == entry.flow))
+      residual->shortcut = residual->register_module(
+          "shortcut", chain(shortcut, entry.key + ".shortcut", shortcut_shape));
+    if (!(shortcut_shape == entry.shape))
       fail(entry.node.origin, entry.key,
            fmt::format("expected {} at the end of layers, as at the end of the shortcut, got {}. A "
                        "shortcut such as [conv: {{out: {}, kernel: 1}}] can change the shape",
-                       beside.text(), entry.flow.text(), entry.flow.channels));
-    entry.chain.register_module(entry.place, residual);
+                       shortcut_shape.text(), entry.shape.text(), entry.shape.channels));
+    entry.chain.register_module(entry.index, residual);
     step(entry, [residual](const Tensor& x) { return residual->forward(x); });
   }
 
@@ -338,8 +338,8 @@ class Builder {
   bool reads_arrays_;
 };
 
-std::span<const Builder::Known> Builder::known_layers() {
-  static constexpr Known kLayers[] = {
+std::span<const Builder::LayerType> Builder::layer_types() {
+  static constexpr LayerType kLayers[] = {
       {"conv", &Builder::add_conv},
       {"bn", &Builder::add_norm},
       {"relu", &Builder::add_relu},
@@ -374,34 +374,35 @@ std::unique_ptr<Model> make_described(const ModelSpec& spec, const DescribedOpti
     throw ConfigError(fmt::format("model {}: expected at least 1 class, got {} (num_classes)",
                                   spec.arch, spec.num_classes));
   }
-  Flow flow;
-  flow.channels = spec.in_channels;
-  flow.side = options.image_size;
-  if (options.features > 0) flow = {.channels = options.features, .flat = true};
+  LayerShape shape;
+  shape.channels = spec.in_channels;
+  shape.side = options.image_size;
+  if (options.features > 0) shape = {.channels = options.features, .flat = true};
   const std::shared_ptr<Chain> chain =
-      Builder(spec, options.features > 0).chain(options.layers, "model.params.layers", flow);
+      Builder(spec, options.features > 0).chain(options.layers, "model.params.layers", shape);
   if (options.features > 0) {
     chain->steps.insert(chain->steps.begin(),
                         [](const Tensor& x) { return x.to(at::kFloat).flatten(1); });
   }
   // Until the dataset has been read, num_classes is 1, and any number of outputs is accepted.
-  const bool other_number = spec.num_classes > 1 && flow.channels != spec.num_classes;
+  const bool is_known = spec.num_classes > 1;
+  const bool has_wrong_size = is_known && shape.channels != spec.num_classes;
+  const std::string number = is_known ? fmt::format("{} ", spec.num_classes) : "";
   if (spec.targets == TargetKind::class_mask) {
-    if (flow.flat || other_number)
+    if (shape.flat || has_wrong_size)
       Builder::fail(options.layers.items.back().origin, "model.params.layers",
-                    fmt::format("expected {} channels at the end, one per class, got {}. End with "
+                    fmt::format("expected {}channels at the end, one per class, got {}. End with "
                                 "`conv: {{out: 0}}`",
-                                spec.num_classes, flow.text()));
+                                number, shape.text()));
   } else if (spec.targets == TargetKind::none ||
-             (spec.targets == TargetKind::values && !flow.flat)) {
+             (spec.targets == TargetKind::values && !shape.flat)) {
     // The output may be images, for example; the loss compares the shapes.
-  } else if (!flow.flat || other_number) {
+  } else if (!shape.flat || has_wrong_size) {
     Builder::fail(
         options.layers.items.back().origin, "model.params.layers",
-        fmt::format("expected {} features at the end, one per {}, got {}. End with {}",
-                    spec.num_classes,
-                    spec.targets == TargetKind::values ? "value of a target" : "class", flow.text(),
-                    flow.flat ? "linear" : "global_avg_pool, flatten, linear"));
+        fmt::format("expected {}features at the end, one per {}, got {}. End with {}", number,
+                    spec.targets == TargetKind::values ? "value of a target" : "class",
+                    shape.text(), shape.flat ? "linear" : "global_avg_pool, flatten, linear"));
   }
   return detail::as_model(chain);
 }

@@ -70,7 +70,7 @@ struct Block : torch::nn::Module {
   [[nodiscard]] virtual BatchNorm2d last_norm() const = 0;
 
   double drop_rate = 0;
-  bool drops_by_sample = false;
+  bool drops_per_sample = false;
 
  protected:
   /// @param branch the input of the last norm.
@@ -91,7 +91,7 @@ struct Block : torch::nn::Module {
   [[nodiscard]] bool drops() const { return drop_rate != 0 && is_training(); }
   /// The end of a block whose branch stochastic depth may drop.
   Forked add_to_rest(const at::Tensor& branch, const at::Tensor& shortcut) {
-    at::Tensor kept = detail::drop_branch(last_norm()(branch), drop_rate, drops_by_sample);
+    at::Tensor kept = detail::drop_branch(last_norm()(branch), drop_rate, drops_per_sample);
     kept.add_(shortcut).relu_();
     return {kept, kept};
   }
@@ -118,15 +118,15 @@ struct BasicBlock final : Block {
   }
 
   Forked forward(const Forked& x) override {
-    if (downsample && conv1->blurs_also_for(*downsample->conv, x.y)) {
+    if (downsample && conv1->can_share_blur(*downsample->conv, x.y)) {
       const detail::Blurred blurred = detail::fused_blur_both(x.y);
-      const at::Tensor branch = rest_of_branch(conv1->forward_blurred(blurred.all));
+      const at::Tensor branch = branch_after_conv1(conv1->forward_blurred(blurred.all));
       return add_projection(branch, downsample->conv->forward_blurred(blurred.even));
     }
-    return add_shortcut(rest_of_branch(conv1(x.y)), x);
+    return add_shortcut(branch_after_conv1(conv1(x.y)), x);
   }
   [[nodiscard]] BatchNorm2d last_norm() const override { return bn2; }
-  at::Tensor rest_of_branch(const at::Tensor& x) { return conv2(bn1->forward_relu(x)); }
+  at::Tensor branch_after_conv1(const at::Tensor& x) { return conv2(bn1->forward_relu(x)); }
 
   BlurConv2d conv1;
   BatchNorm2d bn1;
@@ -180,13 +180,7 @@ template <typename BlockType>
 struct ResNet : torch::nn::Module {
   ResNet(const ResNetShape& shape, const ModelSpec& spec, const ResNetOptions& options)
       : make_{spec.blurpool, spec.batch_norm_ranks, spec.ghost_batch_size, spec.fused_kernels} {
-    conv1 = register_module("conv1",
-                            BlurConv2d(torch::nn::Conv2dOptions(spec.in_channels, kStemChannels, 7)
-                                           .stride(2)
-                                           .padding(3)
-                                           .bias(false),
-                                       spec.blurpool));
-    if (spec.fused_kernels) conv1->fuse();
+    conv1 = register_module("conv1", make_.conv(spec.in_channels, kStemChannels, 7, 2));
     bn1 = register_module("bn1", make_.norm(kStemChannels));
     maxpool = register_module("maxpool", detail::MaxPool2d(3, 2, 1));
     if (spec.fused_kernels) maxpool->fuse();
@@ -244,7 +238,7 @@ struct ResNet : torch::nn::Module {
     if (options.squeeze_excite.latent_channels > 0) add_squeeze_excites(options);
     const auto& depth = options.stochastic_depth;
     set_drop_rates({.drop_rate = depth.drop_rate,
-                    .by_sample = depth.mode == "sample",
+                    .per_sample = depth.mode == "sample",
                     .linear = depth.distribution == "linear"});
     if (!options.zero_init_residual) return;
     for (const auto& block : blocks()) torch::nn::init::constant_(block->last_norm()->weight, 0);
@@ -266,7 +260,7 @@ struct ResNet : torch::nn::Module {
     const std::vector<double> rates = detail::drop_rates(options, all.size());
     for (std::size_t i = 0; i < all.size(); ++i) {
       all[i]->drop_rate = rates[i];
-      all[i]->drops_by_sample = options.by_sample;
+      all[i]->drops_per_sample = options.per_sample;
     }
   }
 
@@ -295,9 +289,8 @@ bool ResNetOptions::affects_evaluation(std::string_view name) {
 void ResNetOptions::options(Schema& schema) {
   schema.add("zero_init_residual", &zero_init_residual,
              "weights of the last norm of each block start at 0");
-  schema.add(
-      "log_bias", &log_bias,
-      "biases of the last layer start at -log(classes), for losses with one decision per class");
+  schema.add("log_bias", &log_bias,
+             "biases of the last layer start at -log(classes); for losses such as bce");
   schema
       .add("squeeze_excite.latent_channels", &squeeze_excite.latent_channels,
            "channels of the hidden layer; below 1: a fraction of the convolution's output "
@@ -309,7 +302,7 @@ void ResNetOptions::options(Schema& schema) {
       .min(1);
   schema
       .add("stochastic_depth.drop_rate", &stochastic_depth.drop_rate,
-           "probability that the last residual branch (uniform: any branch) is dropped")
+           "drop probability of the last residual branch (uniform: of every branch)")
       .min(0)
       .below(1);
   schema
@@ -318,7 +311,7 @@ void ResNetOptions::options(Schema& schema) {
       .choices({"block", "sample"});
   schema
       .add("stochastic_depth.distribution", &stochastic_depth.distribution,
-           "distribution of the rates over the blocks")
+           "drop rate of block i = 1 ... n. linear: drop_rate * i / n; uniform: drop_rate")
       .choices({"linear", "uniform"});
 }
 

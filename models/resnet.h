@@ -46,8 +46,8 @@ struct PRECAST_API ResNetOptions {
   } stochastic_depth;
 
   void options(Schema& schema);
-  /// Whether an option changes the network in evaluation. The others act only in initialisation or
-  /// in training, so weights that were trained with other values of them fit.
+  /// Whether an option changes the network in evaluation. Other options act only in initialisation
+  /// or in training, so weights that were trained with different values can be loaded.
   /// @param name without `model.params.`
   [[nodiscard]] static bool affects_evaluation(std::string_view name);
 };

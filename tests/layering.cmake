@@ -5,18 +5,19 @@
 #   framework/core <- framework/api <- { data | models | recipes | framework/engine | framework/distributed } <- tools
 #
 # The folders in braces never include each other. framework/engine may also include framework/process. tools/app,
-# tools/precast_train.cpp and the folders of tools named torch may include everything; the rest of tools may include
-# data, framework/{core,process,launch,api} and the torch-free kernels of models/cuda and recipes/cuda. Torch-free code
-# (framework/{core,process,launch}, data except data/torch, that rest of tools) includes no header of libtorch, directly
-# or through other headers. No source includes <torch/torch.h>, which adds 13-16 s to the compilation of each source. No
-# two folders include each other, directly or through others. The table of folders in docs/architecture.md lists every
-# folder or a folder that contains it, and a folder includes only folders above it in the table.
+# tools/precast_train.cpp and the folders of tools named torch may include everything. All other files of tools may
+# include data, framework/{core,process,launch,api} and the torch-free kernels of models/cuda and recipes/cuda; they are
+# torch-free, like framework/{core,process,launch} and data except data/torch: they include no header of libtorch,
+# directly or through other headers. No source includes <torch/torch.h>, which adds 13-16 s to the compilation of each
+# source. No two folders include each other, directly or through other folders. The table of folders in
+# docs/architecture.md lists every folder or a folder that contains it, and a folder includes only folders above it in
+# the table.
 cmake_minimum_required(VERSION 3.25)
 if(NOT ROOT)
   message(FATAL_ERROR "layering: pass -DROOT=<folder of the tree>")
 endif()
 
-# Folders each layer may include, as a regular expression over the included path.
+# For each layer, a regular expression for the paths that it may include.
 set(core "framework/core/")
 set(process "${core}|framework/process/")
 set(api "${core}|framework/api/")
@@ -177,7 +178,8 @@ if(EXISTS ${ROOT}/docs/architecture.md)
   endforeach()
 endif()
 
-# Repeatedly removes folders that need none of the remaining folders. The rest is part of a cycle or leads to one.
+# Repeatedly removes folders that need none of the remaining folders. The folders that are left are in a cycle or lead
+# to one.
 set(removed TRUE)
 while(removed)
   set(removed FALSE)

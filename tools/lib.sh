@@ -61,7 +61,7 @@ trap 'stop_heartbeat; printf "%s: interrupted in step \"%s\"; run the script aga
 # last_line LOG: prints the last line that is not blank, at most 100 characters of it.
 last_line() { tail -c 2000 "$1" 2>/dev/null | tr '\r' '\n' | grep -v '^[[:space:]]*$' | tail -n 1 | cut -c 1-100; }
 
-# heartbeat LOG: shows the last line of LOG: on a terminal, in one line that is updated; else in a new line every 20 s.
+# heartbeat LOG: shows the last line of LOG: on a terminal, on one line that is updated; else on a new line every 20 s.
 heartbeat() {
   local log=$1 begin=$SECONDS pause=20 never
   if [[ -t 1 ]]; then pause=1; fi

@@ -35,7 +35,7 @@ int run_list_here(Args args) {
   exec_precast_train("list", args);
 }
 
-constexpr bool kElsewhere = true;
+constexpr bool kExternal = true;
 
 constexpr std::array kCommands = {
     Command{"write", "write images into a .beton file", run_write},
@@ -49,29 +49,29 @@ constexpr std::array kCommands = {
     Command{"preview", "show images as the model gets them", run_preview},
     Command{"convert", "convert weights between .pt and .safetensors", run_convert},
     Command{"train", "train a model from a recipe",
-            [](Args args) -> int { exec_precast_train("train", args); }, kElsewhere},
+            [](Args args) -> int { exec_precast_train("train", args); }, kExternal},
     Command{"eval", "evaluate weights", [](Args args) -> int { exec_precast_train("eval", args); },
-            kElsewhere},
+            kExternal},
     Command{"predict", "predict the classes of images",
-            [](Args args) -> int { exec_precast_train("predict", args); }, kElsewhere},
+            [](Args args) -> int { exec_precast_train("predict", args); }, kExternal},
     Command{"serve", "load training batches once for several training runs",
-            [](Args args) -> int { exec_precast_train("serve", args); }, kElsewhere},
+            [](Args args) -> int { exec_precast_train("serve", args); }, kExternal},
     Command{"grid", "train a recipe with every combination of some values", run_grid},
     Command{"reproduce", "train the rows of a published table", run_reproduce},
-    Command{"list", "list the parts that recipes and commands can name", run_list_here, kElsewhere},
+    Command{"list", "list the parts that recipes and commands can name", run_list_here, kExternal},
     Command{"report", "show one run, or several side by side, as a page", run_report},
     Command{"new recipe", "make a recipe for a dataset", run_new_recipe},
-    Command{"new plugin", "make the skeleton of a plug-in", run_new},
+    Command{"new plugin", "make the skeleton of a plug-in", run_new_plugin},
     Command{"bench loader", "measure how fast batches are loaded", run_bench_loader},
     Command{"bench decode", "measure how fast stored JPEGs are decoded and resized",
             run_bench_decode},
     Command{"bench ring", "measure how fast a ring delivers batches", run_bench_ring},
     Command{"bench step", "measure training steps on synthetic or real data, on one rank or many",
-            [](Args args) -> int { exec_precast_train("bench step", args); }, kElsewhere},
+            [](Args args) -> int { exec_precast_train("bench step", args); }, kExternal},
     Command{"bench stages", "find what slows training down: reading, processing or the steps",
-            [](Args args) -> int { exec_precast_train("bench stages", args); }, kElsewhere},
+            [](Args args) -> int { exec_precast_train("bench stages", args); }, kExternal},
     Command{"bench allreduce", "measure how fast gradients are summed over the ranks",
-            [](Args args) -> int { exec_precast_train("bench allreduce", args); }, kElsewhere},
+            [](Args args) -> int { exec_precast_train("bench allreduce", args); }, kExternal},
     Command{"doctor", "show versions, limits, and problems with their fixes", run_doctor},
     Command{"completion", "print a script that completes commands in bash or zsh", run_completion},
     Command{"help", "describe a command; make manual pages", run_help},

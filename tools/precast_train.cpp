@@ -22,14 +22,14 @@
 namespace {
 
 using precast::tools::Command;
-using precast::tools::rethrow_plainly;
+using precast::tools::rethrow_translated;
 
 template <int (*Run)(const std::vector<std::string>&)>
 int plain_errors(const std::vector<std::string>& args) {
   try {
     return Run(args);
   } catch (...) {
-    rethrow_plainly(std::current_exception());
+    rethrow_translated(std::current_exception());
   }
 }
 
@@ -52,12 +52,12 @@ int main(int argc, char** argv) {
       Command{"bench step", "measure training steps", plain_errors<run_bench_step>},
       Command{"bench stages", "measure the stages of training", plain_errors<run_bench_stages>},
       Command{"bench recipe_loader", "measure the loader of a recipe",
-              plain_errors<run_bench_recipe_loader>, /*is_elsewhere=*/false, /*is_internal=*/true},
+              plain_errors<run_bench_recipe_loader>, /*is_external=*/false, /*is_internal=*/true},
       Command{"bench allreduce", "measure sums over ranks", plain_errors<run_bench_allreduce>},
       Command{"serve", "load the batches of training runs", plain_errors<run_serve>},
       Command{"list", "list the parts that recipes and commands can name", plain_errors<run_list>},
       Command{"versions", "print the versions of libtorch and its libraries as JSON",
-              plain_errors<run_versions>, /*is_elsewhere=*/false, /*is_internal=*/true},
+              plain_errors<run_versions>, /*is_external=*/false, /*is_internal=*/true},
   };
   const int code = run_command("precast-train", kCommands, argc, argv);
   std::fflush(nullptr);

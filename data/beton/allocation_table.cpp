@@ -28,9 +28,9 @@ struct Limits {
   }
 };
 
-[[noreturn]] void refuse(const Allocation& entry, std::size_t index, const Limits& limits,
-                         const std::string& place) {
-  const std::string here = fmt::format("{}: allocation table entry {}", place, index);
+[[noreturn]] void throw_invalid_entry(const Allocation& entry, std::size_t index,
+                                      const Limits& limits, const std::string& location) {
+  const std::string here = fmt::format("{}: allocation table entry {}", location, index);
   if (entry.sample >= limits.num_samples) {
     throw DataError(fmt::format("{}: expected a sample id below {}, got {}", here,
                                 limits.num_samples, entry.sample));
@@ -45,14 +45,14 @@ struct Limits {
                               entry.pointer));
 }
 
-void check_no_overlap(std::span<const Allocation> sorted, const std::string& place) {
+void check_no_overlap(std::span<const Allocation> sorted, const std::string& location) {
   for (std::size_t i = 1; i < sorted.size(); ++i) {
     const Allocation& before = sorted[i - 1];
     if (before.pointer + before.size <= sorted[i].pointer) continue;
     throw DataError(fmt::format(
         "{}: allocation table: expected values that do not overlap, got {} bytes at {} (sample {}) "
         "that overlap {} bytes at {} (sample {})",
-        place, before.size, before.pointer, before.sample, sorted[i].size, sorted[i].pointer,
+        location, before.size, before.pointer, before.sample, sorted[i].size, sorted[i].pointer,
         sorted[i].sample));
   }
 }
@@ -60,12 +60,12 @@ void check_no_overlap(std::span<const Allocation> sorted, const std::string& pla
 }  // namespace
 
 AllocationTable::AllocationTable(std::span<const std::byte> table, const BetonHeader& header,
-                                 std::uint64_t metadata_end, const std::string& place) {
+                                 std::uint64_t metadata_end, const std::string& location) {
   if (table.size() % kAllocationBytes != 0) {
     throw DataError(
         fmt::format("{}: allocation table at {}: expected a multiple of {} bytes, got {}. The file "
                     "is truncated or has extra bytes after its table",
-                    place, header.table_offset, kAllocationBytes, table.size()));
+                    location, header.table_offset, kAllocationBytes, table.size()));
   }
   const Limits limits{header.num_samples, metadata_end, header.table_offset,
                       std::countr_zero(header.page_bytes)};
@@ -78,13 +78,13 @@ AllocationTable::AllocationTable(std::span<const std::byte> table, const BetonHe
     const Allocation entry{load<std::uint64_t>(at), load<std::uint64_t>(at + 8),
                            load<std::uint64_t>(at + 16)};
     if (entry.size == 0 && entry.sample < limits.num_samples) continue;
-    if (!limits.allow(entry)) refuse(entry, i, limits, place);
+    if (!limits.allow(entry)) throw_invalid_entry(entry, i, limits, location);
     sorted = sorted && entry.pointer >= last;
     last = entry.pointer;
     entries_.push_back(entry);
   }
   if (!sorted) std::ranges::sort(entries_, kByPointer);
-  check_no_overlap(entries_, place);
+  check_no_overlap(entries_, location);
 }
 
 const Allocation* AllocationTable::find(std::uint64_t pointer, std::size_t& hint) const {

@@ -26,12 +26,12 @@ class AllocationTable {
   AllocationTable() = default;
   /// @param table          the bytes from the header's table offset to the end of the file.
   /// @param metadata_end   the first byte where a blob may be.
-  /// @param place          names the file in messages.
+  /// @param location          the file's name, for messages.
   /// @throws DataError if the table's size is not a multiple of 24 bytes, or for an entry that
   /// belongs to an unknown sample, is outside [metadata_end, header.table_offset), crosses a page
   /// boundary, or overlaps another entry.
   AllocationTable(std::span<const std::byte> table, const BetonHeader& header,
-                  std::uint64_t metadata_end, const std::string& place);
+                  std::uint64_t metadata_end, const std::string& location);
 
   [[nodiscard]] std::span<const Allocation> entries() const { return entries_; }
 

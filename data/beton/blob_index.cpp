@@ -16,8 +16,8 @@ constexpr std::uint64_t kAnySize = UINT64_MAX;
 /// Follows the pointers of the metadata into the table.
 class Resolver {
  public:
-  Resolver(const BetonMetadata& metadata, const AllocationTable& table, const std::string& place)
-      : metadata_(metadata), table_(table), place_(place), claimed_(table.entries().size()) {}
+  Resolver(const BetonMetadata& metadata, const AllocationTable& table, const std::string& location)
+      : metadata_(metadata), table_(table), location_(location), claimed_(table.entries().size()) {}
 
   /// Checks the pointers of one field's values, except empty ones, against the table. @return the
   /// size of each sample's blob; 0 if it is empty.
@@ -77,7 +77,7 @@ class Resolver {
       throw DataError(fmt::format(
           "{}: sample {} field '{}': expected mode 0 (jpg) or 1 (raw) and at least 1 x 1 pixel, "
           "got mode {} and {} x {}",
-          place_, sample, info.name, mode, width, height));
+          location_, sample, info.name, mode, width, height));
     }
     return mode == 1 ? std::uint64_t{width} * height * 3 : kAnySize;
   }
@@ -89,7 +89,7 @@ class Resolver {
       throw DataError(
           fmt::format("{}: sample {} field '{}': expected a pointer to bytes that belong to this "
                       "sample in the allocation table, got {}, where {}",
-                      place_, sample, name, pointer,
+                      location_, sample, name, pointer,
                       found == nullptr ? std::string("no bytes begin")
                                        : fmt::format("bytes of sample {} begin", found->sample)));
     }
@@ -97,13 +97,13 @@ class Resolver {
       throw DataError(
           fmt::format("{}: sample {} field '{}': expected {} bytes, got {} in the "
                       "allocation table",
-                      place_, sample, name, expected, found->size));
+                      location_, sample, name, expected, found->size));
     }
   }
 
   const BetonMetadata& metadata_;
   const AllocationTable& table_;
-  const std::string& place_;
+  const std::string& location_;
   /// For each entry of the table: whether a known pointer refers to it.
   std::vector<bool> claimed_;
 };
@@ -111,9 +111,9 @@ class Resolver {
 }  // namespace
 
 BlobIndex::BlobIndex(const BetonMetadata& metadata, const AllocationTable& table,
-                     const std::string& place)
+                     const std::string& location)
     : sizes_(metadata.fields().size()) {
-  Resolver resolver(metadata, table, place);
+  Resolver resolver(metadata, table, location);
   bool custom = false;
   for (std::size_t i = 0; i < sizes_.size(); ++i) {
     const FieldInfo& field = metadata.fields()[i];

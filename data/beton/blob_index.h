@@ -17,9 +17,11 @@ class BlobIndex {
  public:
   BlobIndex() = default;
   /// Checks the pointers of the metadata against the table, except those of custom fields and of
-  /// empty values. @param place names the file in messages. @throws DataError for a pointer or a
-  /// size that does not agree with the table, and for an image of unknown mode or without pixels.
-  BlobIndex(const BetonMetadata& metadata, const AllocationTable& table, const std::string& place);
+  /// empty values. @param location the file's name, for messages. @throws DataError for a pointer
+  /// or a size that does not agree with the table, and for an image of unknown mode or without
+  /// pixels.
+  BlobIndex(const BetonMetadata& metadata, const AllocationTable& table,
+            const std::string& location);
 
   /// Whether the field's blobs are known.
   [[nodiscard]] bool has_blobs(std::size_t field) const { return !sizes_[field].empty(); }

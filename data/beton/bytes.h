@@ -18,9 +18,9 @@ namespace precast::data {
 enum class BlobAccess {
   /// The whole file is mapped. Its pages in the page cache are shared by all processes that map it.
   mapped,
-  /// Metadata and checksums are read into memory (36 bytes per sample with an image and a label);
-  /// callers read blobs through disk(). Nothing is mapped: if the file shrinks during use, the
-  /// result is an error instead of a SIGBUS.
+  /// Metadata, checksums and the sizes of blobs are in memory (36 bytes per sample with an image
+  /// and a label); callers read blobs through disk(). Nothing is mapped: if the file shrinks during
+  /// use, the result is an error instead of a SIGBUS.
   on_disk,
   /// Like `on_disk`, but bypasses the page cache (O_DIRECT).
   on_disk_direct,
@@ -28,19 +28,19 @@ enum class BlobAccess {
 
 /// The bytes of a .beton file that is mapped, on disk, in memory, or on a server. Spans stay valid
 /// as long as this object exists, even after it is moved; if the file is on disk, load()
-/// invalidates the spans that known() has returned.
+/// invalidates the spans that available() has returned.
 class BetonBytes {
  public:
   /// @throws IoError if the file cannot be opened.
   BetonBytes(const std::filesystem::path& path, BlobAccess access);
   /// A file on a server. Its local copy is mapped; bytes that have not been fetched are 0.
   explicit BetonBytes(std::shared_ptr<RemoteFile> remote);
-  /// A file in memory. Borrows `bytes`. @param path names the file in messages.
+  /// A file in memory. Borrows `bytes`. @param path only for messages.
   BetonBytes(std::span<const std::byte> bytes, std::filesystem::path path);
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   /// The path as text, for messages.
-  [[nodiscard]] std::string place() const { return path_.string(); }
+  [[nodiscard]] std::string location() const { return path_.string(); }
   [[nodiscard]] std::uint64_t size() const { return size_; }
   /// The file to read blobs from, or null if the file is mapped or in memory.
   [[nodiscard]] const DiskFile* disk() const { return disk_.get(); }
@@ -51,19 +51,19 @@ class BetonBytes {
   /// The file on a server, or null.
   [[nodiscard]] RemoteFile* remote() const { return remote_.get(); }
 
-  /// Loads the first `end` bytes of the file, or the whole file if it is shorter; known() then
+  /// Loads the first `end` bytes of the file, or the whole file if it is shorter; available() then
   /// contains them.
   void load(std::uint64_t end);
   /// The whole file. Exceptions: for a file on disk, the span ends after the bytes that load() has
   /// read; for a file on a server, bytes that have not been fetched are 0.
-  [[nodiscard]] std::span<const std::byte> known() const { return known_; }
+  [[nodiscard]] std::span<const std::byte> available() const { return available_; }
   /// Returns `bytes` bytes from `offset`. @param memory receives the bytes if the file is on disk.
   [[nodiscard]] std::span<const std::byte> read(std::uint64_t offset, std::uint64_t bytes,
                                                 std::vector<std::byte>& memory) const;
   /// Number of bytes that load() has copied into memory.
   [[nodiscard]] std::uint64_t memory_bytes() const { return head_.size(); }
   /// Makes disk() bypass the page cache from now on.
-  void read_directly() { disk_->read_directly(); }
+  void enable_direct_io() { disk_->enable_direct_io(); }
 
  private:
   std::filesystem::path path_;
@@ -73,7 +73,7 @@ class BetonBytes {
   std::vector<std::byte> head_;
   /// For a remote file: the end of the part that load() has fetched.
   std::uint64_t loaded_ = 0;
-  std::span<const std::byte> known_;
+  std::span<const std::byte> available_;
   std::uint64_t size_ = 0;
 };
 

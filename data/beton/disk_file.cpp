@@ -19,7 +19,7 @@ namespace precast::data {
 DiskFile::DiskFile(const std::filesystem::path& path, Pread pread)
     : path_(path), pread_(pread ? std::move(pread) : Pread(::pread)) {
   // With O_NONBLOCK, opening a pipe does not wait for a writer.
-  fd_ = uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); });
+  fd_ = retry_on_eintr([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); });
   if (fd_ < 0) throw IoError("cannot open", path.string(), errno);
   struct stat status {};
   const bool known = ::fstat(fd_, &status) == 0;
@@ -40,7 +40,7 @@ DiskFile::~DiskFile() {
   ::close(fd_);
 }
 
-void DiskFile::read_directly() {
+void DiskFile::enable_direct_io() {
   if (::fcntl(fd_, F_SETFL, O_DIRECT) != 0) {
     throw IoError(fmt::format(
         "{}: expected a file system that can bypass the page cache (O_DIRECT), got: {}. Leave out "
@@ -51,24 +51,26 @@ void DiskFile::read_directly() {
 }
 
 void DiskFile::read(std::uint64_t offset, std::span<std::byte> to) const {
-  const std::uint64_t wanted = std::min<std::uint64_t>(to.size(), size_ - std::min(size_, offset));
+  const std::uint64_t expected =
+      std::min<std::uint64_t>(to.size(), size_ - std::min(size_, offset));
   std::uint64_t done = 0;
-  while (done < wanted) {
+  while (done < expected) {
     failpoint("disk.before_read");
-    const std::ptrdiff_t got = uninterrupted([&] {
+    const std::ptrdiff_t got = retry_on_eintr([&] {
       return pread_(fd_, to.data() + done, to.size() - done,
                     static_cast<std::int64_t>(offset + done));
     });
     if (got < 0) {
       throw IoError(fmt::format("cannot read at byte {} of", offset + done), path_.string(), errno);
     }
-    // Direct reads continue at an aligned offset, so less than one unit makes no progress.
+    // A direct read must continue at an aligned offset, so a result of less than one unit is no
+    // progress.
     const std::uint64_t now = done + static_cast<std::uint64_t>(got);
-    const std::uint64_t next = now < wanted ? now / alignment() * alignment() : now;
+    const std::uint64_t next = now < expected ? now / alignment() * alignment() : now;
     if (next == done) {
       throw DataError(fmt::format(
           "{}: expected {} bytes at byte {}, got {}. The file was truncated while it was read",
-          path_.string(), wanted, offset, now));
+          path_.string(), expected, offset, now));
     }
     done = next;
   }

@@ -34,7 +34,7 @@ class PRECAST_API DiskFile {
   /// Bypasses the page cache from now on (O_DIRECT). Useful for a file that no other process reads:
   /// caching it would only evict other data. Call before threads read. @throws IoError if the file
   /// system does not support it.
-  void read_directly();
+  void enable_direct_io();
 
   /// Size of the file when it was opened.
   [[nodiscard]] std::uint64_t size() const { return size_; }

@@ -27,18 +27,18 @@ struct ArrayFormat {
 /// `[3, 5] of <f4`.
 [[nodiscard]] PRECAST_API std::string describe(const ArrayFormat& format);
 
-/// Bytes of one array. @throws DataError prefixed with `place` for an unknown element type, no
+/// Bytes of one array. @throws DataError prefixed with `location` for an unknown element type, no
 /// dimensions, more than 32 dimensions, a dimension of length 0, or more than kMaxPageBytes bytes.
 [[nodiscard]] PRECAST_API std::uint64_t array_bytes(const ArrayFormat& format,
-                                                    const std::string& place);
+                                                    const std::string& location);
 
 /// Convert to and from the arguments of a field descriptor (kFieldArgumentsBytes). @throws
-/// DataError prefixed with `place`: array_arguments() for formats that array_bytes() rejects,
+/// DataError prefixed with `location`: array_arguments() for formats that array_bytes() rejects,
 /// parse_array_arguments() for a description that is not a plain type and for an empty shape. @{
 [[nodiscard]] PRECAST_API std::vector<std::byte> array_arguments(const ArrayFormat& format,
-                                                                 const std::string& place);
+                                                                 const std::string& location);
 [[nodiscard]] PRECAST_API ArrayFormat parse_array_arguments(const std::byte* arguments,
-                                                            const std::string& place);
+                                                            const std::string& location);
 /// @}
 
 }  // namespace precast::data

@@ -46,13 +46,14 @@ struct BetonOptions {
   RemoteOptions remote = {};
 };
 
-/// Reads `count` descriptors and computes the offsets. @param place names the file in messages.
+/// Reads `count` descriptors and computes the offsets. @param location the file's name, for
+/// messages.
 /// @throws DataError for an unknown type, a bad name, a duplicate name, a bad shape, dtype or tag,
 /// and a custom field whose layout is neither in the file nor in `options`; ConfigError for a
 /// layout in `options` that differs from the layout in the file, or that is for a field that does
 /// not exist or is not custom.
 [[nodiscard]] std::vector<FieldInfo> parse_fields(std::span<const std::byte> descriptors,
-                                                  std::size_t count, const std::string& place,
+                                                  std::size_t count, const std::string& location,
                                                   const BetonOptions& options = {});
 
 /// Bytes from the start of one record of these fields to the start of the next.

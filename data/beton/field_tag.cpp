@@ -17,20 +17,20 @@ namespace {
 using nlohmann::json;
 
 constexpr std::string_view kMagic = "PCFIELD1";
-constexpr std::size_t kMostChannels = 4;
+constexpr std::size_t kMaxChannels = 4;
 /// The height and width stored before an image's pixels.
 constexpr std::size_t kPixelsHeaderBytes = 8;
 
 std::string problem(const FieldTag& tag) {
   if (tag.kind == FieldTag::Kind::custom)
-    return is_possible(tag.layout) ? ""
-                                   : "expected a layout of 1 to 65536 bytes, with alignment 1, 2, "
-                                     "4, 8 or 16 and the pointer inside these bytes, got " +
-                                         layout_text(tag.layout);
+    return is_valid(tag.layout) ? ""
+                                : "expected a layout of 1 to 65536 bytes, with alignment 1, 2, "
+                                  "4, 8 or 16 and the pointer inside these bytes, got " +
+                                      layout_text(tag.layout);
   if (dtype_bytes(tag.dtype) == 0)
     return fmt::format("expected a plain numpy type such as <u2, got '{}'", tag.dtype);
-  if (tag.kind == FieldTag::Kind::pixels && (tag.channels == 0 || tag.channels > kMostChannels))
-    return fmt::format("expected 1 to {} channels, got {}", kMostChannels, tag.channels);
+  if (tag.kind == FieldTag::Kind::pixels && (tag.channels == 0 || tag.channels > kMaxChannels))
+    return fmt::format("expected 1 to {} channels, got {}", kMaxChannels, tag.channels);
   if (tag.kind == FieldTag::Kind::ragged && (tag.dims == 0 || tag.dims > kMaxDimensions))
     return fmt::format("expected 1 to {} dimensions, got {}", kMaxDimensions, tag.dims);
   return "";
@@ -110,10 +110,10 @@ void put_tag(const FieldTag& tag, std::vector<std::byte>& arguments) {
   std::memcpy(arguments.data() + kTagAt + kMagic.size(), text.data(), text.size());
 }
 
-FieldTag parse_tag(const std::byte* arguments, const std::string& place) {
-  const std::string_view room(reinterpret_cast<const char*>(arguments + kTagAt), kTagBytes);
-  if (!room.starts_with(kMagic)) return {};
-  const std::string_view text = room.substr(kMagic.size(), room.find('\0') - kMagic.size());
+FieldTag parse_tag(const std::byte* arguments, const std::string& location) {
+  const std::string_view tag_area(reinterpret_cast<const char*>(arguments + kTagAt), kTagBytes);
+  if (!tag_area.starts_with(kMagic)) return {};
+  const std::string_view text = tag_area.substr(kMagic.size(), tag_area.find('\0') - kMagic.size());
   const json parsed = json::parse(text, nullptr, false);
   FieldTag tag;
   std::string wrong = "it is not a JSON object";
@@ -127,7 +127,7 @@ FieldTag parse_tag(const std::byte* arguments, const std::string& place) {
   }
   if (wrong.empty()) return tag;
   throw DataError(fmt::format(
-      "{}: expected a tag as described in data/FORMAT.md, got a damaged one: {}", place, wrong));
+      "{}: expected a tag as described in data/FORMAT.md, got a damaged one: {}", location, wrong));
 }
 
 std::span<const std::byte> shaped_elements(const FieldTag& tag, std::span<const std::byte> blob,

@@ -15,8 +15,8 @@ namespace precast::data {
 inline constexpr std::size_t kTagAt = 768;
 inline constexpr std::size_t kTagBytes = kFieldArgumentsBytes - kTagAt;
 
-/// Describes a field that has no type in FFCV. FFCV reads such a field as bytes (or as a custom
-/// field) and ignores the tag. data/FORMAT.md describes the layout of the tag.
+/// Describes a field of a type that FFCV does not have. FFCV reads it as a bytes field (or as a
+/// custom field) and ignores the tag. data/FORMAT.md describes the layout of the tag.
 struct FieldTag {
   enum class Kind {
     none,
@@ -48,8 +48,9 @@ struct FieldTag {
 PRECAST_API void put_tag(const FieldTag& tag, std::vector<std::byte>& arguments);
 
 /// Reads the tag from a descriptor's arguments (kFieldArgumentsBytes). Returns Kind::none if there
-/// is no tag or its kind is unknown. @throws DataError prefixed with `place` for a damaged tag.
-[[nodiscard]] PRECAST_API FieldTag parse_tag(const std::byte* arguments, const std::string& place);
+/// is no tag or its kind is unknown. @throws DataError prefixed with `location` for a damaged tag.
+[[nodiscard]] PRECAST_API FieldTag parse_tag(const std::byte* arguments,
+                                             const std::string& location);
 
 /// Returns the elements, in C order, of one value of a pixels or ragged field.
 /// @param blob    as stored; is checked.

@@ -15,7 +15,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 /// The member of that name if it is an object, otherwise an empty object.
-const Json& object_in(const Json& parent, const char* name) {
+const Json& child_object(const Json& parent, const char* name) {
   static const Json kNone = Json::object();
   const bool there = parent.is_object() && parent.contains(name) && parent[name].is_object();
   return there ? parent[name] : kNone;
@@ -78,11 +78,11 @@ FileInfo parse_file_info(std::string_view text) {
   FileInfo info;
   if (text.size() > kMaxInfoBytes) return info;
   const Json json = parse_json_within_limits(text);
-  const Json& classes = object_in(json, "classes");
+  const Json& classes = child_object(json, "classes");
   for (const auto& [field, names] : classes.items()) {
     if (names.is_array()) info.classes[field] = texts_of(names);
   }
-  const Json& written = object_in(json, "written");
+  const Json& written = child_object(json, "written");
   for (const auto& [option, value] : written.items()) {
     if (value.is_string()) info.written[option] = value;
   }

@@ -57,6 +57,7 @@ inline constexpr std::size_t kImageWidthAt = 1;
 inline constexpr std::size_t kImageHeightAt = 3;
 inline constexpr std::size_t kImagePointerAt = 5;
 inline constexpr std::size_t kImageMetadataBytes = 13;
+inline constexpr std::uint16_t kMaxSidePx = 65535;
 
 /// Offsets in the arguments of an ndarray or tensor field: shape u64[32], then the length and the
 /// text of numpy's dtype description.

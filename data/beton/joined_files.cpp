@@ -17,8 +17,8 @@ void MappedFiles::will_need(std::uint64_t offset, std::uint64_t bytes) const {
   part.file->will_need(offset - part.begin, bytes);
 }
 
-void MappedFiles::read_single_pages() const {
-  for (const Part& part : parts()) part.file->read_single_pages();
+void MappedFiles::disable_readahead() const {
+  for (const Part& part : parts()) part.file->disable_readahead();
 }
 
 }  // namespace precast::data

@@ -68,7 +68,7 @@ class PRECAST_API MappedFiles : public JoinedFiles<MappedFile> {
   /// See the functions of MappedFile; a range must be inside one file. @{
   [[nodiscard]] bool cached(std::uint64_t offset) const;
   void will_need(std::uint64_t offset, std::uint64_t bytes) const;
-  void read_single_pages() const;
+  void disable_readahead() const;
   /// @}
 };
 

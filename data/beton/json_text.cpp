@@ -49,7 +49,7 @@ bool is_hex(char c) {
 
 /// Replaces Python's extensions in `text` by standard values and characters. A text that Python's
 /// json rejects stays invalid.
-std::string in_standard_json(std::string_view text) {
+std::string to_standard_json(std::string_view text) {
   constexpr std::string_view kNumbers[] = {"-Infinity", "Infinity", "NaN"};
   std::string standard;
   bool quoted = false;
@@ -83,7 +83,7 @@ std::string in_standard_json(std::string_view text) {
 }  // namespace
 
 bool is_json(std::string_view text) {
-  return Json::accept(text) || Json::accept(in_standard_json(text));
+  return Json::accept(text) || Json::accept(to_standard_json(text));
 }
 
 std::string_view json_text(std::span<const std::byte> value) {

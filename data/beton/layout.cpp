@@ -11,8 +11,8 @@
 namespace precast::data {
 namespace {
 
-constexpr std::size_t kMostMetadataBytes = 65536;
-constexpr std::size_t kMostAlignment = 16;
+constexpr std::size_t kMaxMetadataBytes = 65536;
+constexpr std::size_t kMaxAlignment = 16;
 
 /// Parses numbers separated by colons, such as `8:4:2`. Returns an empty list for any other string.
 std::vector<std::size_t> numbers_of(std::string_view text) {
@@ -75,42 +75,42 @@ bool has_blob(FieldType type) {
   return type != FieldType::custom && field_layout(type).pointer_at.has_value();
 }
 
-bool is_possible(const FieldLayout& layout) {
-  const bool aligned = layout.alignment > 0 && layout.alignment <= kMostAlignment &&
+bool is_valid(const FieldLayout& layout) {
+  const bool aligned = layout.alignment > 0 && layout.alignment <= kMaxAlignment &&
                        (layout.alignment & (layout.alignment - 1)) == 0;
   const bool inside = !layout.pointer_at || (layout.bytes >= sizeof(std::uint64_t) &&
                                              *layout.pointer_at <= layout.bytes - 8);
-  return aligned && inside && layout.bytes > 0 && layout.bytes <= kMostMetadataBytes;
+  return aligned && inside && layout.bytes > 0 && layout.bytes <= kMaxMetadataBytes;
 }
 
-FieldLayout parse_field_layout(std::string_view text, std::string_view place) {
+FieldLayout parse_field_layout(std::string_view text, std::string_view location) {
   const std::vector<std::size_t> numbers = numbers_of(text);
   FieldLayout layout;
   if (numbers.size() == 2 || numbers.size() == 3) {
     layout.bytes = numbers[0];
     layout.alignment = numbers[1];
     if (numbers.size() == 3) layout.pointer_at = numbers[2];
-    if (is_possible(layout)) return layout;
+    if (is_valid(layout)) return layout;
   }
   throw ConfigError(fmt::format(
       "{}: expected the layout of a custom field as BYTES:ALIGNMENT or BYTES:ALIGNMENT:POINTER (1 "
       "to {} bytes of metadata; alignment 1, 2, 4, 8 or {}; offset of the 8-byte pointer inside "
       "the metadata), got '{}'",
-      place, kMostMetadataBytes, kMostAlignment, text));
+      location, kMaxMetadataBytes, kMaxAlignment, text));
 }
 
-void add_field_layout(std::string_view text, std::string_view place,
+void add_field_layout(std::string_view text, std::string_view location,
                       std::map<std::string, FieldLayout>& layouts) {
   const std::size_t equals = text.find('=');
   if (equals == text.npos) {
-    throw ConfigError(
-        fmt::format("{}: expected NAME=BYTES:ALIGNMENT of a custom field, got '{}'", place, text));
+    throw ConfigError(fmt::format("{}: expected NAME=BYTES:ALIGNMENT of a custom field, got '{}'",
+                                  location, text));
   }
   const std::string name(text.substr(0, equals));
   const FieldLayout layout =
-      parse_field_layout(text.substr(equals + 1), fmt::format("{} {}", place, name));
+      parse_field_layout(text.substr(equals + 1), fmt::format("{} {}", location, name));
   if (!layouts.emplace(name, layout).second)
-    throw ConfigError(fmt::format("{}: expected each field once, got '{}' twice", place, name));
+    throw ConfigError(fmt::format("{}: expected each field once, got '{}' twice", location, name));
 }
 
 std::string layout_text(const FieldLayout& layout) {

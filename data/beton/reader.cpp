@@ -14,7 +14,7 @@ namespace precast::data {
 namespace {
 
 /// Maximum number of attempts to fetch valid header, metadata and table of a file on a server.
-constexpr int kOpenTries = 3;
+constexpr int kMaxOpenTries = 3;
 
 }  // namespace
 
@@ -24,10 +24,10 @@ BetonReader::File::File(BetonBytes file, const BetonLimits& limits, const BetonO
   std::vector<std::byte> memory;
   const std::span<const std::byte> rest = bytes.read(begin, bytes.size() - begin, memory);
   sums = StoredSums(bytes, metadata, rest);
-  const AllocationTable table(rest, metadata.header(), metadata.end(), bytes.place());
-  blobs = BlobIndex(metadata, table, bytes.place());
+  const AllocationTable table(rest, metadata.header(), metadata.end(), bytes.location());
+  blobs = BlobIndex(metadata, table, bytes.location());
   if (RemoteFile* const remote = bytes.remote())
-    remote->set_values(metadata.size() * value_field(metadata, metadata.fields().size()));
+    remote->set_values(metadata.size() * value_fields_before(metadata, metadata.fields().size()));
 }
 
 std::shared_ptr<const BetonReader::File> BetonReader::File::open(const std::filesystem::path& path,
@@ -35,7 +35,7 @@ std::shared_ptr<const BetonReader::File> BetonReader::File::open(const std::file
                                                                  const BetonOptions& options) {
   if (is_url(path.string())) return open_remote(path.string(), access, options);
   auto file = std::make_shared<File>(BetonBytes(path, access), BetonLimits{}, options);
-  if (access == BlobAccess::on_disk_direct) file->bytes.read_directly();
+  if (access == BlobAccess::on_disk_direct) file->bytes.enable_direct_io();
   return file;
 }
 
@@ -45,7 +45,7 @@ std::shared_ptr<const BetonReader::File> BetonReader::File::open_remote(
     throw ConfigError(
         fmt::format("{}: expected data.in_memory: 1 or 2 for a remote file, got 0. Fetched "
                     "data is kept on disk, not in memory",
-                    shown_url(url)));
+                    redacted_url(url)));
   }
   const auto remote = std::make_shared<RemoteFile>(url, options.remote);
   for (int tries = 1;; ++tries) {
@@ -54,7 +54,7 @@ std::shared_ptr<const BetonReader::File> BetonReader::File::open_remote(
     } catch (const DataError&) {
       // The bytes may have been damaged during the transfer.
       remote->forget_ranges();
-      if (tries == kOpenTries) throw;
+      if (tries == kMaxOpenTries) throw;
     }
   }
 }
@@ -114,18 +114,18 @@ std::vector<BetonReader> BetonReader::files() const {
 }
 
 BetonReader::FileSample BetonReader::locate(std::uint64_t sample) const {
-  const Place at = place_of(sample);
+  const LocalSample at = to_local(sample);
   return {static_cast<std::size_t>(&at.part - parts_.data()), at.sample};
 }
 
 std::string BetonReader::sample_text(std::uint64_t sample) const {
-  const Place at = place_of(sample);
-  return fmt::format("{}: sample {}", at.part.file->bytes.place(), at.sample);
+  const LocalSample at = to_local(sample);
+  return fmt::format("{}: sample {}", at.part.file->bytes.location(), at.sample);
 }
 
 std::span<const std::byte> BetonReader::bytes() const {
   require(disk() == nullptr, "bytes() needs a file that is mapped or in memory");
-  return only().bytes.known();
+  return single_file().bytes.available();
 }
 
 std::uint64_t BetonReader::file_bytes() const {
@@ -145,13 +145,13 @@ std::uint64_t BetonReader::memory_bytes() const {
 
 std::span<const std::byte> BetonReader::arguments(std::size_t field) const {
   require(field < fields().size(), "the field exists");
-  return first().bytes.known().subspan(kHeaderBytes + field * kFieldBytes + 1 + kFieldNameBytes,
-                                       kFieldArgumentsBytes);
+  return first().bytes.available().subspan(kHeaderBytes + field * kFieldBytes + 1 + kFieldNameBytes,
+                                           kFieldArgumentsBytes);
 }
 
 std::span<const Allocation> BetonReader::unclaimed(std::uint64_t sample) const {
   require(sample < size(), "the sample exists");
-  return only().blobs.unclaimed(sample);
+  return single_file().blobs.unclaimed(sample);
 }
 
 std::size_t BetonReader::field(std::string_view name) const {
@@ -239,18 +239,18 @@ std::span<const std::byte> BetonReader::blob(std::uint64_t sample, std::size_t f
   if (size == 0) return {};
   if (!remotes_.empty()) {
     const Remote remote = remote_value(sample, field);
-    if (remote.file != nullptr) remote.file->need(remote.value);
+    if (remote.file != nullptr) remote.file->ensure(remote.value);
   }
   return stored({sample, blob_offset(sample, field), size}, window);
 }
 
 BetonReader::Remote BetonReader::remote_value(std::uint64_t sample, std::size_t field) const {
-  const Place at = place_of(sample);
+  const LocalSample at = to_local(sample);
   const File& file = *at.part.file;
   const std::uint64_t size = file.blobs.bytes(at.sample, field);
   if (file.bytes.remote() == nullptr || size == 0) return {};
-  const std::size_t column = value_field(file.metadata, field);
-  const std::uint64_t columns = value_field(file.metadata, file.metadata.fields().size());
+  const std::size_t column = value_fields_before(file.metadata, field);
+  const std::uint64_t columns = value_fields_before(file.metadata, file.metadata.fields().size());
   const std::uint64_t begin = file.metadata.pointer(at.sample, field);
   const FileSums& sums = file.sums.sums();
   return {file.bytes.remote(),
@@ -263,10 +263,10 @@ BetonReader::Remote BetonReader::remote_value(std::uint64_t sample, std::size_t 
 
 std::span<const std::byte> BetonReader::bytes_of(const Allocation& allocation,
                                                  const FileWindow& window) const {
-  const Part& part = place_of(allocation.sample).part;
+  const Part& part = to_local(allocation.sample).part;
   if (RemoteFile* const remote = part.file->bytes.remote()) {
     const std::uint64_t begin = allocation.pointer - part.begin;
-    remote->need(begin, begin + allocation.size);
+    remote->ensure(begin, begin + allocation.size);
   }
   return stored(allocation, window);
 }
@@ -280,19 +280,20 @@ std::span<const std::byte> BetonReader::stored(const Allocation& allocation,
             "the window holds the sample's bytes");
     return window.bytes.subspan(offset - window.offset, size);
   }
-  const Part& part = place_of(sample).part;
+  const Part& part = to_local(sample).part;
   const std::uint64_t end = part.begin + part.file->metadata.header().table_offset;
   if (offset < part.begin || offset > end || size > end - offset)
     throw DataError(fmt::format("{}: changed while it was read", sample_text(sample)));
-  return part.file->bytes.known().subspan(offset - part.begin, size);
+  return part.file->bytes.available().subspan(offset - part.begin, size);
 }
 
 void BetonReader::check_value(std::uint64_t sample, std::size_t field,
                               std::span<const std::byte> value) const {
-  const Place at = place_of(sample);
+  const LocalSample at = to_local(sample);
   const FileSums& sums = at.part.file->sums.sums();
   if (sums.empty()) return;
-  const std::uint64_t expected = sums.value(at.sample, value_field(at.part.file->metadata, field));
+  const std::uint64_t expected =
+      sums.value(at.sample, value_fields_before(at.part.file->metadata, field));
   const std::uint64_t found = hash_of(value);
   if (expected == found) return;
   throw DataError(
@@ -302,7 +303,7 @@ void BetonReader::check_value(std::uint64_t sample, std::size_t field,
 }
 
 SumsTrailer BetonReader::hash_extents(std::span<const std::byte> table) const {
-  return data::hash_extents(only().bytes, only().metadata, table);
+  return data::hash_extents(single_file().bytes, single_file().metadata, table);
 }
 
 std::string BetonReader::fingerprint() const {
@@ -311,7 +312,7 @@ std::string BetonReader::fingerprint() const {
   };
   std::string all;
   for (const Part& part : parts_)
-    all += hex(part.file->bytes.known().data(), part.file->metadata.end());
+    all += hex(part.file->bytes.available().data(), part.file->metadata.end());
   return parts_.size() == 1 ? all : hex(all.data(), all.size());
 }
 

@@ -58,12 +58,13 @@ class PRECAST_API BetonReader {
   /// mapped.
   explicit BetonReader(const std::filesystem::path& path, BlobAccess access = BlobAccess::mapped,
                        const BetonOptions& options = {});
-  /// Reads a file in memory. @param bytes must outlive the reader. @param path names the file in
-  /// messages; sidecars are not read. @throws DataError as above.
+  /// Reads a file in memory. @param bytes must outlive the reader. @param path only for messages;
+  /// sidecars are not read. @throws DataError as above.
   BetonReader(std::span<const std::byte> bytes, std::filesystem::path path,
               const BetonLimits& limits = {}, const BetonOptions& options = {});
-  /// Reads several files as one. @param paths at least one. @throws DataError as above, and if the
-  /// fields of two files differ (check_same_fields() in several_files.h).
+  /// Reads several files as one. @param paths at least one. @throws as the constructor for one
+  /// path; also DataError if the fields of two files differ (check_same_fields() in
+  /// several_files.h).
   explicit BetonReader(const std::vector<std::filesystem::path>& paths,
                        BlobAccess access = BlobAccess::mapped, const BetonOptions& options = {});
 
@@ -112,7 +113,8 @@ class PRECAST_API BetonReader {
   [[nodiscard]] const std::vector<FieldInfo>& fields() const { return first().metadata.fields(); }
   /// The arguments of a field's descriptor in the first file, [kFieldArgumentsBytes].
   [[nodiscard]] std::span<const std::byte> arguments(std::size_t field) const;
-  /// Index of the field with this name. @throws DataError with a similar name, or all names.
+  /// Index of the field with this name. @throws DataError whose message suggests a similar name or
+  /// lists all names.
   [[nodiscard]] std::size_t field(std::string_view name) const;
   /// Index of the first field with this type, or fields().size() if there is none.
   [[nodiscard]] std::size_t first_field(FieldType type) const;
@@ -144,8 +146,8 @@ class PRECAST_API BetonReader {
   /// else can be read.
   [[nodiscard]] std::span<const std::byte> metadata(std::uint64_t sample, std::size_t field) const;
   /// In a file with custom fields: the sample's entries in the table that no known pointer refers
-  /// to, sorted by pointer. They are blobs of custom fields; the file does not say which entry
-  /// belongs to which field. Only for a single file.
+  /// to, sorted by pointer. They are blobs of custom fields; the file does not say to which field
+  /// an entry belongs. Only for a single file.
   [[nodiscard]] std::span<const Allocation> unclaimed(std::uint64_t sample) const;
   /// Call before copying a custom field's metadata into another file. @throws DataError if the
   /// sample has unclaimed bytes and the metadata may contain a pointer to them at an unknown
@@ -161,24 +163,24 @@ class PRECAST_API BetonReader {
                                                 const FileWindow& window = {}) const;
   /// Size of blob(); 0 for a number. A field with a size above 0 has a blob_offset().
   [[nodiscard]] std::uint64_t blob_bytes(std::uint64_t sample, std::size_t field) const {
-    const Place at = place_of(sample);
+    const LocalSample at = to_local(sample);
     return at.part.file->blobs.bytes(at.sample, field);
   }
   /// Offset of blob() in the file. Divided by header().page_bytes, it is the number of the page.
   [[nodiscard]] std::uint64_t blob_offset(std::uint64_t sample, std::size_t field) const {
-    const Place at = place_of(sample);
+    const LocalSample at = to_local(sample);
     return at.part.begin + at.part.file->metadata.pointer(at.sample, field);
   }
 
   /// The end of the pages of the file, or of its records if it has no pages. Like all functions
   /// below except check_value(), only for a single file.
   [[nodiscard]] std::uint64_t pages_end() const {
-    return header().table_offset - only().sums.bytes_inside();
+    return header().table_offset - single_file().sums.embedded_bytes();
   }
   /// The file's checksums; empty() if it has none.
-  [[nodiscard]] const FileSums& sums() const { return only().sums.sums(); }
+  [[nodiscard]] const FileSums& sums() const { return single_file().sums.sums(); }
   /// Whether the checksums are inside the file instead of next to it.
-  [[nodiscard]] bool sums_are_inside() const { return only().sums.bytes_inside() > 0; }
+  [[nodiscard]] bool has_embedded_sums() const { return single_file().sums.embedded_bytes() > 0; }
   /// Hashes the parts of the file that are covered by the trailer of the checksums. @param table
   /// the bytes of the allocation table.
   [[nodiscard]] SumsTrailer hash_extents(std::span<const std::byte> table) const;
@@ -207,26 +209,26 @@ class PRECAST_API BetonReader {
     std::uint64_t begin = 0;
   };
   /// The file that contains a sample, and the sample's id in that file.
-  struct Place {
+  struct LocalSample {
     const Part& part;
     std::uint64_t sample;
   };
 
   explicit BetonReader(std::shared_ptr<const File> file);
   [[nodiscard]] const File& first() const { return *parts_.front().file; }
-  [[nodiscard]] const File& only() const {
+  [[nodiscard]] const File& single_file() const {
     require(parts_.size() == 1, "this function needs a dataset of one file");
     return first();
   }
   /// A sample's metadata of one field.
   [[nodiscard]] const std::byte* record(std::uint64_t sample, std::size_t field) const {
-    const Place at = place_of(sample);
+    const LocalSample at = to_local(sample);
     return at.part.file->metadata.record(at.sample, field);
   }
   /// The bytes that a table entry refers to. They are in memory, mapped, or in `window`.
   [[nodiscard]] std::span<const std::byte> stored(const Allocation& allocation,
                                                   const FileWindow& window) const;
-  [[nodiscard]] Place place_of(std::uint64_t sample) const {
+  [[nodiscard]] LocalSample to_local(std::uint64_t sample) const {
     std::size_t i = parts_.size() - 1;
     while (i > 0 && parts_[i].first_sample > sample) --i;
     return {parts_[i], sample - parts_[i].first_sample};

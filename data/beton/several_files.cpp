@@ -32,7 +32,7 @@ std::string describe(const FieldInfo& field) {
 
 /// Bytes that a sample needs in a page, as in BetonWriter::add(). An empty value takes one byte, or
 /// none in a custom field whose pointer is 0; numbers take none.
-std::uint64_t room_of(const BetonReader& reader, std::uint64_t sample) {
+std::uint64_t occupied_bytes(const BetonReader& reader, std::uint64_t sample) {
   std::uint64_t bytes = 0;
   for (std::size_t field = 0; field < reader.fields().size(); ++field) {
     const FieldInfo& info = reader.fields()[field];
@@ -87,7 +87,7 @@ std::uint64_t copy_page_bytes(const std::vector<const BetonReader*>& files) {
   for (const BetonReader* file : files) {
     page = std::max<std::uint64_t>(page, file->header().page_bytes);
     for (std::uint64_t sample = 0; sample < file->size(); ++sample)
-      page = std::max(page, std::bit_ceil(room_of(*file, sample)));
+      page = std::max(page, std::bit_ceil(occupied_bytes(*file, sample)));
   }
   return std::min(page, kMaxPageBytes);
 }
@@ -101,7 +101,7 @@ std::vector<std::uint64_t> merged_pages(const BetonReader& reader) {
   std::uint64_t used = values_begin % page_bytes;
   std::vector<std::uint64_t> pages(reader.size());
   for (std::uint64_t sample = 0; sample < pages.size(); ++sample) {
-    const std::uint64_t bytes = room_of(reader, sample);
+    const std::uint64_t bytes = occupied_bytes(reader, sample);
     if (bytes > page_bytes - used) {
       ++page;
       used = 0;

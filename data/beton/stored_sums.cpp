@@ -13,22 +13,24 @@ namespace precast::data {
 namespace {
 
 /// Whether the descriptors say that the file has checksums inside.
-bool announces_sums(std::span<const std::byte> descriptors) {
+bool has_sums_flag(std::span<const std::byte> descriptors) {
   return load<std::uint64_t>(descriptors.data() + 1 + kFieldNameBytes + kSumsFlagAt) == kSumsFlag;
 }
 
-/// @throws DataError, which for a sidecar also says when the user should remove it.
+/// @throws DataError; for a sidecar, its message says in which case the user should remove the
+/// sidecar.
 FileSums parse_sums(const BetonBytes& file, const BetonMetadata& metadata,
                     std::span<const std::byte> block, bool inside) {
-  const std::string where = inside ? file.place() : sums_sidecar(file.path()).string();
+  const std::string where = inside ? file.location() : sums_sidecar(file.path()).string();
   const std::vector<FieldInfo>& fields = metadata.fields();
   try {
-    return {block, metadata.size(), value_field(metadata, fields.size()), where};
+    return {block, metadata.size(), value_fields_before(metadata, fields.size()), where};
   } catch (const DataError& error) {
     if (inside) throw;
     const bool custom = std::ranges::count(fields, FieldType::custom, &FieldInfo::type) > 0;
     throw DataError(fmt::format(
-        "{0}. If {1} was written again after {2}{3}, remove {2}", error.what(), file.place(), where,
+        "{0}. If {1} was written again after {2}{3}, remove {2}", error.what(), file.location(),
+        where,
         custom ? fmt::format(", or {} was written with a different --field-layout", where)
                : std::string()));
   }
@@ -40,7 +42,7 @@ void check_parts(const BetonBytes& file, const SumsTrailer& expected, const Sums
   const auto expect = [&](const char* part, std::uint64_t stored, std::uint64_t actual) {
     if (stored == actual) return;
     throw DataError(fmt::format(
-        "{}: {}: expected checksum {:016x}, got {:016x}. {}", file.place(), part, stored, actual,
+        "{}: {}: expected checksum {:016x}, got {:016x}. {}", file.location(), part, stored, actual,
         inside
             ? std::string("The file is damaged")
             : fmt::format(
@@ -56,17 +58,17 @@ void check_parts(const BetonBytes& file, const SumsTrailer& expected, const Sums
 
 StoredSums::StoredSums(const BetonBytes& file, const BetonMetadata& metadata,
                        std::span<const std::byte> table) {
-  std::span<const std::byte> block = find_inside(file, metadata);
+  std::span<const std::byte> block = find_embedded(file, metadata);
   const bool inside = !block.empty();
-  if (!inside) block = find_beside(file);
+  if (!inside) block = read_sidecar(file);
   if (block.empty()) return;
   sums_ = parse_sums(file, metadata, block, inside);
   check_parts(file, sums_.trailer(), hash_extents(file, metadata, table), inside);
-  if (inside) bytes_inside_ = block.size();
+  if (inside) embedded_bytes_ = block.size();
 }
 
-std::span<const std::byte> StoredSums::find_inside(const BetonBytes& file,
-                                                   const BetonMetadata& metadata) {
+std::span<const std::byte> StoredSums::find_embedded(const BetonBytes& file,
+                                                     const BetonMetadata& metadata) {
   const std::uint64_t begin = metadata.end();
   const std::uint64_t end = metadata.header().table_offset;
   std::uint64_t size = 0;
@@ -74,14 +76,14 @@ std::span<const std::byte> StoredSums::find_inside(const BetonBytes& file,
     size = sums_bytes_of(file.read(end - kSumsTrailerBytes, kSumsTrailerBytes, memory_));
   if (size > 0 && size <= end - begin) return file.read(end - size, size, memory_);
   memory_.clear();
-  if (size == 0 && !announces_sums(file.known().subspan(kHeaderBytes))) return {};
+  if (size == 0 && !has_sums_flag(file.available().subspan(kHeaderBytes))) return {};
   throw DataError(fmt::format(
       "{}: expected checksums before the allocation table at {}, got other bytes. The file "
       "is damaged",
-      file.place(), end));
+      file.location(), end));
 }
 
-std::span<const std::byte> StoredSums::find_beside(const BetonBytes& file) {
+std::span<const std::byte> StoredSums::read_sidecar(const BetonBytes& file) {
   const std::filesystem::path sidecar = sums_sidecar(file.path());
   const bool in_memory = file.mapping() == nullptr && file.disk() == nullptr;
   std::error_code unknown;
@@ -89,10 +91,10 @@ std::span<const std::byte> StoredSums::find_beside(const BetonBytes& file) {
   memory_ = read_file(sidecar);
   if (!memory_.empty()) return memory_;
   throw DataError(fmt::format("{}: expected the checksums of {}, got an empty file. Remove it",
-                              sidecar.string(), file.place()));
+                              sidecar.string(), file.location()));
 }
 
-std::size_t value_field(const BetonMetadata& metadata, std::size_t field) {
+std::size_t value_fields_before(const BetonMetadata& metadata, std::size_t field) {
   const auto first = metadata.fields().begin();
   return static_cast<std::size_t>(
       std::count_if(first, first + static_cast<std::ptrdiff_t>(field),
@@ -103,10 +105,10 @@ SumsTrailer hash_extents(const BetonBytes& file, const BetonMetadata& metadata,
                          std::span<const std::byte> table) {
   SumsTrailer trailer;
   trailer.samples = metadata.size();
-  trailer.value_fields = value_field(metadata, metadata.fields().size());
-  trailer.head = hash_of(file.known().first(metadata.begin()));
+  trailer.value_fields = value_fields_before(metadata, metadata.fields().size());
+  trailer.head = hash_of(file.available().first(metadata.begin()));
   trailer.records =
-      hash_of(file.known().subspan(metadata.begin(), metadata.end() - metadata.begin()));
+      hash_of(file.available().subspan(metadata.begin(), metadata.end() - metadata.begin()));
   trailer.table = hash_of(table);
   return trailer;
 }

@@ -24,25 +24,25 @@ class StoredSums {
   /// The checksums; empty() if there are none.
   [[nodiscard]] const FileSums& sums() const { return sums_; }
   /// Size in bytes of the checksums inside the file; 0 if the file does not contain any.
-  [[nodiscard]] std::uint64_t bytes_inside() const { return bytes_inside_; }
+  [[nodiscard]] std::uint64_t embedded_bytes() const { return embedded_bytes_; }
   /// Bytes of memory that this object holds.
   [[nodiscard]] std::uint64_t memory_bytes() const { return memory_.size(); }
 
  private:
   /// The block of checksums in the file, or next to it; empty if there is none. @{
-  [[nodiscard]] std::span<const std::byte> find_inside(const BetonBytes& file,
-                                                       const BetonMetadata& metadata);
-  [[nodiscard]] std::span<const std::byte> find_beside(const BetonBytes& file);
+  [[nodiscard]] std::span<const std::byte> find_embedded(const BetonBytes& file,
+                                                         const BetonMetadata& metadata);
+  [[nodiscard]] std::span<const std::byte> read_sidecar(const BetonBytes& file);
   /// @}
 
   /// The bytes to which sums_ refers, unless they are mapped or part of a file in memory.
   std::vector<std::byte> memory_;
   FileSums sums_;
-  std::uint64_t bytes_inside_ = 0;
+  std::uint64_t embedded_bytes_ = 0;
 };
 
 /// Number of fields before `field` that have values in pages.
-[[nodiscard]] std::size_t value_field(const BetonMetadata& metadata, std::size_t field);
+[[nodiscard]] std::size_t value_fields_before(const BetonMetadata& metadata, std::size_t field);
 
 /// Hashes the parts that the checksums' trailer covers. @param table the allocation table's bytes.
 [[nodiscard]] SumsTrailer hash_extents(const BetonBytes& file, const BetonMetadata& metadata,

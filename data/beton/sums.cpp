@@ -21,18 +21,18 @@ constexpr std::uint64_t kMagic = 0x3130534d55534350;
 /// Offsets in the trailer, which consists of SumsTrailer, a number that is 0, the block's hash and
 /// kMagic.
 constexpr std::size_t kSpareAt = sizeof(SumsTrailer);
-/// The hash of the block up to this offset.
-constexpr std::size_t kOwnAt = kSpareAt + 8;
-constexpr std::size_t kMagicAt = kOwnAt + 8;
+/// Offset of the block's hash, which covers all bytes before it.
+constexpr std::size_t kBlockHashAt = kSpareAt + 8;
+constexpr std::size_t kMagicAt = kBlockHashAt + 8;
 static_assert(kMagicAt + 8 == kSumsTrailerBytes && sizeof(SumsTrailer) == 48);
 
 XXH3_state_t* state_of(void* state) {
   return static_cast<XXH3_state_t*>(state);
 }
 
-/// Whether a file ends like a block of checksums. True also for an empty file, which is regarded as
-/// the rest of such a block.
-bool ends_as_sums(const std::filesystem::path& path) {
+/// Whether a file ends like a block of checksums. Also true for an empty file: it is taken for a
+/// block that was truncated.
+bool is_sums_file(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   if (file.tellg() == 0) return true;
   std::array<char, sizeof kMagic> end{};
@@ -80,7 +80,8 @@ std::vector<std::byte> encode_sums(SumsTrailer trailer, std::span<const std::uin
   if (!info.empty()) std::memcpy(text, info.data(), info.size());
   std::byte* at = text + info.size();
   store(at, trailer);
-  store(at + kOwnAt, hash_of(std::span(block).first(block.size() - kSumsTrailerBytes + kOwnAt)));
+  store(at + kBlockHashAt,
+        hash_of(std::span(block).first(block.size() - kSumsTrailerBytes + kBlockHashAt)));
   store(at + kMagicAt, kMagic);
   return block;
 }
@@ -88,7 +89,7 @@ std::vector<std::byte> encode_sums(SumsTrailer trailer, std::span<const std::uin
 void check_sums_sidecar(const std::filesystem::path& file) {
   const std::filesystem::path sidecar = sums_sidecar(file);
   std::error_code unknown;
-  if (!std::filesystem::exists(sidecar, unknown) || ends_as_sums(sidecar)) return;
+  if (!std::filesystem::exists(sidecar, unknown) || is_sums_file(sidecar)) return;
   throw ConfigError(
       fmt::format("{}: expected no file, or the checksums of {}, got a different file. "
                   "Rename that file",
@@ -98,7 +99,7 @@ void check_sums_sidecar(const std::filesystem::path& file) {
 void remove_sums_sidecar(const std::filesystem::path& file, FileOps& ops) {
   const std::filesystem::path sidecar = sums_sidecar(file);
   std::error_code unknown;
-  if (!std::filesystem::exists(sidecar, unknown) || !ends_as_sums(sidecar)) return;
+  if (!std::filesystem::exists(sidecar, unknown) || !is_sums_file(sidecar)) return;
   if (ops.unlink(sidecar.c_str()) != 0 && errno != ENOENT)
     throw IoError("cannot remove the checksums of an older file,", sidecar.string(), errno);
 }
@@ -107,31 +108,33 @@ std::uint64_t sums_bytes_of(std::span<const std::byte> trailer) {
   require(trailer.size() == kSumsTrailerBytes, "a trailer is given");
   if (load<std::uint64_t>(trailer.data() + kMagicAt) != kMagic) return 0;
   const auto sizes = load<SumsTrailer>(trailer.data());
-  constexpr std::uint64_t kMost = std::uint64_t{1} << 56;
+  constexpr std::uint64_t kMax = std::uint64_t{1} << 56;
   std::uint64_t values = 0;
-  if (__builtin_mul_overflow(sizes.samples, sizes.value_fields, &values) || values > kMost ||
-      sizes.info_bytes > kMost)
+  if (__builtin_mul_overflow(sizes.samples, sizes.value_fields, &values) || values > kMax ||
+      sizes.info_bytes > kMax)
     return UINT64_MAX;
   return sums_bytes(sizes.samples, sizes.value_fields, sizes.info_bytes);
 }
 
 FileSums::FileSums(std::span<const std::byte> block, std::uint64_t samples,
-                   std::uint64_t value_fields, const std::string& place)
+                   std::uint64_t value_fields, const std::string& location)
     : block_(block) {
-  const bool whole = block.size() >= kSumsTrailerBytes &&
-                     sums_bytes_of(block.last(kSumsTrailerBytes)) == block.size();
-  if (!whole)
+  const bool is_complete = block.size() >= kSumsTrailerBytes &&
+                           sums_bytes_of(block.last(kSumsTrailerBytes)) == block.size();
+  if (!is_complete)
     throw DataError(fmt::format(
-        "{}: the checksums are truncated or damaged, or belong to a different file", place));
+        "{}: expected intact checksums of the dataset, got damaged ones or those of another file",
+        location));
   const std::size_t at = block.size() - kSumsTrailerBytes;
   trailer_ = load<SumsTrailer>(block.data() + at);
-  if (load<std::uint64_t>(block.data() + at + kOwnAt) != hash_of(block.first(at + kOwnAt)))
-    throw DataError(fmt::format("{}: the checksums themselves are damaged", place));
+  if (load<std::uint64_t>(block.data() + at + kBlockHashAt) !=
+      hash_of(block.first(at + kBlockHashAt)))
+    throw DataError(fmt::format("{}: expected intact checksums, got damaged ones", location));
   if (trailer_.samples != samples || trailer_.value_fields != value_fields) {
     throw DataError(
         fmt::format("{}: expected checksums of {} samples with {} large values each, got checksums "
                     "of {} samples with {}",
-                    place, samples, value_fields, trailer_.samples, trailer_.value_fields));
+                    location, samples, value_fields, trailer_.samples, trailer_.value_fields));
   }
 }
 

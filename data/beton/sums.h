@@ -86,10 +86,10 @@ class PRECAST_API RunningHash {
 class PRECAST_API FileSums {
  public:
   FileSums() = default;
-  /// @throws DataError prefixed with `place` if the block is truncated, damaged, or was made for
+  /// @throws DataError prefixed with `location` if the block is truncated, damaged, or was made for
   /// numbers of samples and fields other than `samples` and `value_fields`.
   FileSums(std::span<const std::byte> block, std::uint64_t samples, std::uint64_t value_fields,
-           const std::string& place);
+           const std::string& location);
 
   [[nodiscard]] bool empty() const { return block_.empty(); }
   [[nodiscard]] const SumsTrailer& trailer() const { return trailer_; }

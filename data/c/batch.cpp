@@ -79,15 +79,15 @@ DLDataType dl_type(ElementType type) {
   return {code, static_cast<std::uint8_t>(8 * element_size(type)), 1};
 }
 
-/// A tensor that another library uses, and the owner of its memory.
+/// A tensor that another library uses. Shares ownership of the batch's memory.
 template <typename Managed>
-struct Lent : OfProcess {
+struct ExportedTensor : ProcessBound {
   Managed managed{};
   std::vector<std::int64_t> shape;
   std::vector<std::int64_t> strides;
   std::shared_ptr<const void> memory;
 
-  Lent(const HostTensor& tensor, std::shared_ptr<const void> owner)
+  ExportedTensor(const HostTensor& tensor, std::shared_ptr<const void> owner)
       : shape(tensor.shape), strides(tensor.shape.size(), 1), memory(std::move(owner)) {
     for (std::size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
     managed.tensor = {.data = tensor.data,
@@ -99,13 +99,13 @@ struct Lent : OfProcess {
                       .strides = strides.data(),
                       .byte_offset = 0};
     managed.context = this;
-    managed.deleter = [](Managed* self) { destroy(static_cast<Lent*>(self->context)); };
+    managed.deleter = [](Managed* self) { destroy(static_cast<ExportedTensor*>(self->context)); };
   }
 };
 
 template <typename Managed>
-Managed* lend(const HostTensor& tensor, const std::shared_ptr<const void>& memory) {
-  return &std::make_unique<Lent<Managed>>(tensor, memory).release()->managed;
+Managed* export_tensor(const HostTensor& tensor, const std::shared_ptr<const void>& memory) {
+  return &std::make_unique<ExportedTensor<Managed>>(tensor, memory).release()->managed;
 }
 
 }  // namespace
@@ -146,14 +146,14 @@ precast_data_status precast_data_batch_dlpack(const precast_data_batch* handle, 
                                               int32_t versioned, void** tensor) {
   return c::guarded([&] {
     c::check_argument(tensor, "tensor");
-    const HostBatch& batch = c::usable(handle, "batch").batch;
+    const HostBatch& batch = c::checked_handle(handle, "batch").batch;
     const HostTensor& field = c::tensor_of(*handle, index);
     if (versioned != 0) {
-      auto* const made = c::lend<DLManagedTensorVersioned>(field, batch.memory);
+      auto* const made = c::export_tensor<DLManagedTensorVersioned>(field, batch.memory);
       made->major = 1;
       *tensor = made;
     } else {
-      *tensor = c::lend<DLManagedTensor>(field, batch.memory);
+      *tensor = c::export_tensor<DLManagedTensor>(field, batch.memory);
     }
     return PRECAST_DATA_OK;
   });

@@ -74,8 +74,8 @@ std::string type_name(const FieldInfo& field) {
   return std::string(is_shaped ? tag_kind_name(field.tag.kind) : field_type_name(field.type));
 }
 
-/// The field's name and type, and the options of the type for precast_data_writer_open(), except
-/// those of images.
+/// The field's name and type, and the options with which precast_data_writer_open() makes such a
+/// field, except those of image fields.
 ordered_json describe(const FieldInfo& field) {
   ordered_json text = {{"name", field.name}, {"type", type_name(field)}};
   if (!field.dtype.empty()) {
@@ -232,7 +232,7 @@ precast_data_status precast_data_dataset_read(const precast_data_dataset* datase
                                               size_t field, precast_data_value* value) {
   return c::guarded([&] {
     c::check_argument(value, "value");
-    const BetonReader& reader = *c::usable(dataset, "dataset").reader;
+    const BetonReader& reader = *c::checked_handle(dataset, "dataset").reader;
     if (sample < 0 || static_cast<std::uint64_t>(sample) >= reader.size() ||
         field >= reader.fields().size()) {
       throw precast::ConfigError(reader.path().string() + ": expected a sample id below " +

@@ -11,7 +11,7 @@
 #include "data/loader/loader.h"
 
 /// An open dataset. Immutable.
-struct precast_data_dataset : precast::data::c::OfProcess {
+struct precast_data_dataset : precast::data::c::ProcessBound {
   /// Shared with the loaders, unless files are on a server.
   std::shared_ptr<const precast::data::BetonReader> reader;
   /// Opens the same files again.
@@ -19,7 +19,7 @@ struct precast_data_dataset : precast::data::c::OfProcess {
   std::string info;
 };
 
-struct precast_data_loader : precast::data::c::OfProcess {
+struct precast_data_loader : precast::data::c::ProcessBound {
   std::shared_ptr<const precast::data::BetonReader> reader;
   std::unique_ptr<precast::data::Loader> loader;
   std::string info;
@@ -31,6 +31,6 @@ struct precast_data_loader : precast::data::c::OfProcess {
   std::string statistics;
 };
 
-struct precast_data_batch : precast::data::c::OfProcess {
+struct precast_data_batch : precast::data::c::ProcessBound {
   precast::data::HostBatch batch;
 };

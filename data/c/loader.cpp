@@ -22,11 +22,11 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr double kMostThreads = 4096;
-constexpr std::int64_t kLargestImagePx = 8192;
+constexpr double kMaxThreads = 4096;
+constexpr std::int64_t kMaxImagePx = 8192;
 /// 34 years.
-constexpr std::int64_t kLongestWaitMs = std::int64_t{1} << 40;
-constexpr double kMostRanks = 1 << 20;
+constexpr std::int64_t kMaxWaitMs = std::int64_t{1} << 40;
+constexpr double kMaxRanks = 1 << 20;
 /// With jpeg_index_mb -1, the index may use 1/16 of the memory limit, as in training.
 constexpr std::uint64_t kIndexShareOfMemory = 16;
 
@@ -61,8 +61,8 @@ struct Options {
   std::int64_t cache_mb = 256;
 
   void options(Schema& schema);
-  /// Reports cache_mb, shuffle_window_mb and label_field if nothing reads them. @param mapped
-  /// whether the dataset has in_memory 1 or 2.
+  /// Reports cache_mb, shuffle_window_mb and label_field as errors if they are given but have no
+  /// effect. @param mapped whether the dataset has in_memory 1 or 2.
   void check(const Schema& schema, bool mapped, Diagnostics& diagnostics) const;
   /// Reads `order`, a name or {NAME: OPTIONS}, into `samples`.
   void read_order(Diagnostics& diagnostics);
@@ -73,7 +73,7 @@ void Options::options(Schema& schema) {
   schema.add("pipeline", &pipeline, "transforms, as in a recipe");
   schema.add("image_size", &image_size, "image size (side of the square), px")
       .min(1)
-      .max(double{kLargestImagePx});
+      .max(double{kMaxImagePx});
   schema.add("normalize", &normalize, "images as normalised float32 instead of uint8");
   schema.add("order", &order, "order of the samples");
   schema.add("subset", &samples.subset, "samples to use");
@@ -82,14 +82,14 @@ void Options::options(Schema& schema) {
   schema.add("label_field", &samples.label_field,
              "integer field with the classes, for the orders weighted and class_balanced");
   schema.add("shuffle_window_mb", &shuffle_window_mb,
-             "MiB of pages that are open at the same time, with order quasi_random; auto (as ffcv, "
-             "but if world is 1 at most a quarter of the memory), ffcv or a number");
+             "MiB of pages that are open at the same time, with order quasi_random; auto (as ffcv; "
+             "with world 1, at most a quarter of the memory), ffcv or a number");
   schema.add("seed", &seed, "seed of order and augmentation").min(0);
   schema.add("drop_last", &drop_last, "leave out the last batch if it is smaller");
-  schema.add("workers", &workers, "threads; 0: one per usable core").min(0).max(kMostThreads);
+  schema.add("workers", &workers, "threads; 0: one per usable core").min(0).max(kMaxThreads);
   schema.add("batches_ahead", &batches_ahead, "batches loaded ahead").min(1).max(1024);
-  schema.add("rank", &rank, "rank of this process, from 0").min(0).max(kMostRanks);
-  schema.add("world", &world, "processes that share an epoch").min(1).max(kMostRanks);
+  schema.add("rank", &rank, "rank of this process, from 0").min(0).max(kMaxRanks);
+  schema.add("world", &world, "processes that share an epoch").min(1).max(kMaxRanks);
   schema.add("on_corrupt", &on_corrupt, "what to do about damaged samples")
       .choices({"fail", "replace"});
   schema.add("verify", &verify, "check the checksum of each value");
@@ -143,8 +143,8 @@ void Options::check(const Schema& schema, bool mapped, Diagnostics& diagnostics)
 
 /// Reports the items `normalize` and `layout` if they have no effect, because the images are not
 /// converted.
-void check_is_read(const ImagePipeline& images, const Origin& origin, std::string_view key,
-                   Diagnostics& diagnostics) {
+void check_has_effect(const ImagePipeline& images, const Origin& origin, std::string_view key,
+                      Diagnostics& diagnostics) {
   if (images.type || !(images.normalized || images.channels_first)) return;
   diagnostics.error(origin, key,
                     "expected convert, or the option normalize: true, because the items normalize "
@@ -162,15 +162,15 @@ Pipeline make_pipeline(const Options& options, Diagnostics& diagnostics) {
   check_image_sizes(pipeline, sizes, diagnostics);
   if (options.normalize) return pipeline;
   if (pipeline.outputs.empty())
-    check_is_read(pipeline.images, options.pipeline.origin, "pipeline", diagnostics);
+    check_has_effect(pipeline.images, options.pipeline.origin, "pipeline", diagnostics);
   for (const OutputSpec& output : pipeline.outputs)
-    check_is_read(output.image, output.origin, output.key, diagnostics);
+    check_has_effect(output.image, output.origin, output.key, diagnostics);
   return pipeline;
 }
 
-/// The outputs that batches have. @throws ConfigError if the option `normalize` is set but has no
-/// effect on an image, because the pipeline converts it without normalising it, or if the labels of
-/// an output mean different classes in different files.
+/// The outputs that batches have. @throws ConfigError if the option `normalize` is true but has no
+/// effect on an image, because the pipeline converts the image without normalising it; or if the
+/// labels of an output mean different classes in different files.
 std::vector<Output> read_outputs(const BetonReader& reader, const Pipeline& pipeline,
                                  const Options& options, const Schema& schema) {
   std::vector<Output> outputs = resolve_outputs(reader, pipeline, options.normalize);
@@ -224,8 +224,8 @@ LoaderOptions loader_options(const BetonReader& reader, Options& options) {
   return made;
 }
 
-/// What the values of some options mean here: the same list of samples can have different names,
-/// and `auto` is not the same window on every host.
+/// What the values of some options mean for this dataset and host: a list of samples may be moved
+/// to another file, and `auto` is not the same window on every host.
 ordered_json resolved(const BetonReader& reader, const Options& options) {
   ordered_json values = {
       {"subset", subset_identity(options.samples.subset, reader.size(), reader.path().string())}};
@@ -298,7 +298,7 @@ precast_data_status precast_data_loader_open(const precast_data_dataset* dataset
                                              const char* options, precast_data_loader** loader) {
   return c::guarded([&] {
     c::check_argument(loader, "loader");
-    *loader = c::open(c::usable(dataset, "dataset"), options).release();
+    *loader = c::open(c::checked_handle(dataset, "dataset"), options).release();
     return PRECAST_DATA_OK;
   });
 }
@@ -322,12 +322,12 @@ int64_t precast_data_loader_samples(const precast_data_loader* loader) {
 precast_data_status precast_data_loader_begin_epoch(precast_data_loader* handle, int64_t epoch,
                                                     int64_t first_batch, int64_t image_size_px) {
   return c::guarded([&] {
-    precast_data_loader& loader = c::usable(handle, "loader");
-    if (epoch < 0 || first_batch < 0 || image_size_px < 0 || image_size_px > c::kLargestImagePx) {
+    precast_data_loader& loader = c::checked_handle(handle, "loader");
+    if (epoch < 0 || first_batch < 0 || image_size_px < 0 || image_size_px > c::kMaxImagePx) {
       throw precast::ConfigError(fmt::format(
           "loader: expected epoch, first_batch and image_size >= 0, and images of at most {} px, "
           "got {}, {} and {}",
-          c::kLargestImagePx, epoch, first_batch, image_size_px));
+          c::kMaxImagePx, epoch, first_batch, image_size_px));
     }
     const std::scoped_lock lock(loader.mutex);
     loader.loader->begin_epoch(
@@ -344,11 +344,11 @@ precast_data_status precast_data_loader_next(precast_data_loader* handle, int64_
                                              precast_data_batch** batch) {
   return c::guarded([&] {
     c::check_argument(batch, "batch");
-    precast_data_loader& loader = c::usable(handle, "loader");
+    precast_data_loader& loader = c::checked_handle(handle, "loader");
     auto made = std::make_unique<precast_data_batch>();
     const std::scoped_lock lock(loader.mutex);
     // A longer limit would overflow when it is added to the current time.
-    const std::chrono::milliseconds limit(std::min(timeout_ms, c::kLongestWaitMs));
+    const std::chrono::milliseconds limit(std::min(timeout_ms, c::kMaxWaitMs));
     if (timeout_ms >= 0 && !loader.loader->wait_for(limit)) return PRECAST_DATA_TIMEOUT;
     std::optional<HostBatch> next = loader.loader->next();
     if (!next) return PRECAST_DATA_END;
@@ -361,7 +361,7 @@ precast_data_status precast_data_loader_next(precast_data_loader* handle, int64_
 precast_data_status precast_data_loader_statistics(precast_data_loader* handle, const char** json) {
   return c::guarded([&] {
     c::check_argument(json, "json");
-    precast_data_loader& loader = c::usable(handle, "loader");
+    precast_data_loader& loader = c::checked_handle(handle, "loader");
     const std::scoped_lock lock(loader.mutex);
     loader.statistics = c::statistics(*loader.loader);
     *json = loader.statistics.c_str();

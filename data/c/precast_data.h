@@ -8,9 +8,10 @@
  *
  * Handles. Each kind of handle has a function that destroys it. Handles can be destroyed in any
  * order: a loader keeps its dataset open, and a batch keeps its memory alive. Destroying NULL does
- * nothing. Several threads can use a dataset at the same time. Calls with the same loader or writer
- * wait for each other; do not destroy a loader or writer while another thread uses it. A batch can
- * be used and released in any thread.
+ * nothing. Functions that return no status do not check their arguments. Several threads can use a
+ * dataset at the same time. Calls with the same loader or writer wait for each other; do not
+ * destroy a loader or writer while another thread uses it. A batch can be used and released in any
+ * thread.
  *
  * Processes. A handle belongs to the process that created it, because a fork does not copy threads.
  * In a child process, functions that can fail return PRECAST_DATA_ENVIRONMENT_ERROR for the handle

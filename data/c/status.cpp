@@ -33,7 +33,7 @@ precast_data_status status_of(ExitCode code) {
 
 /// Stores the message of this thread. If there is no memory for it, stores an empty one; "out of
 /// memory" is so short that it always fits in std::string's internal buffer.
-precast_data_status keep(precast_data_status status, const char* message) noexcept {
+precast_data_status set_last_error(precast_data_status status, const char* message) noexcept {
   try {
     last_message = message;
   } catch (...) {
@@ -48,17 +48,17 @@ precast_data_status current_error() noexcept {
   try {
     throw;
   } catch (const Error& error) {
-    return keep(status_of(error.exit_code()), error.what());
+    return set_last_error(status_of(error.exit_code()), error.what());
   } catch (const std::bad_alloc&) {
-    return keep(PRECAST_DATA_OUT_OF_MEMORY, "out of memory");
+    return set_last_error(PRECAST_DATA_OUT_OF_MEMORY, "out of memory");
   } catch (const std::exception& error) {
-    return keep(PRECAST_DATA_FAILED, error.what());
+    return set_last_error(PRECAST_DATA_FAILED, error.what());
   } catch (...) {
-    return keep(PRECAST_DATA_FAILED, "unknown error");
+    return set_last_error(PRECAST_DATA_FAILED, "unknown error");
   }
 }
 
-void OfProcess::check_process() const {
+void ProcessBound::check_process() const {
   if (is_own()) return;
   throw DeviceError(fmt::format(
       "precast: expected a handle of this process ({}), got one of process {}. A forked process "

@@ -24,7 +24,7 @@ template <typename Body>
 }
 
 /// Base of all handles. Records the process that created the handle.
-class OfProcess {
+class ProcessBound {
  public:
   /// Whether this process created the handle. In a child process, the handle's threads do not
   /// exist, and its mutexes may stay locked forever.
@@ -46,7 +46,7 @@ void check_argument(const T* pointer, const char* name) {
 /// Checks a handle as check_argument() does. Also @throws DeviceError if it belongs to another
 /// process.
 template <typename Handle>
-Handle& usable(Handle* handle, const char* name) {
+Handle& checked_handle(Handle* handle, const char* name) {
   check_argument(handle, name);
   handle->check_process();
   return *handle;
@@ -58,8 +58,8 @@ void destroy(Handle* handle) noexcept {
   if (handle != nullptr && handle->is_own()) delete handle;
 }
 
-/// Parses a map of options; NULL is an empty map. @param name names the text in messages. @throws
-/// ConfigError
+/// Parses a map of options; NULL is an empty map. @param name what the text is, for messages.
+/// @throws ConfigError
 [[nodiscard]] ConfigNode parse_options(const char* text, const char* name);
 
 }  // namespace precast::data::c

@@ -17,7 +17,7 @@
 #include "framework/core/error.h"
 #include "framework/core/suggest.h"
 
-struct precast_data_writer : precast::data::c::OfProcess {
+struct precast_data_writer : precast::data::c::ProcessBound {
   std::string path;
   std::vector<std::string> names;
   std::vector<std::unique_ptr<precast::data::Field>> fields;
@@ -33,7 +33,7 @@ struct precast_data_writer : precast::data::c::OfProcess {
 namespace precast::data::c {
 namespace {
 
-constexpr double kLargestSide = 0x1p40;
+constexpr double kMaxDimension = 0x1p40;
 
 struct WriterOptions {
   std::int64_t page_size = static_cast<std::int64_t>(kDefaultPageBytes);
@@ -86,8 +86,8 @@ struct WriterOptions {
   }
 };
 
-/// The description of an array field. The registered fields have no such options, because elsewhere
-/// the source describes its arrays.
+/// The description of an array field. The field types themselves have no such options, because in
+/// `precast write` the source describes its arrays.
 struct ArrayOptions {
   std::string dtype;
   std::vector<double> shape;
@@ -95,12 +95,13 @@ struct ArrayOptions {
   std::int64_t dims = 1;
 };
 
-/// Makes fields from their type and options. Array fields also have ArrayOptions.
+/// Makes each field from its type and options. Array fields (ndarray, tensor, pixels, ragged) have
+/// ArrayOptions.
 class FieldMaker {
  public:
   explicit FieldMaker(std::uint64_t seed) : seed_(seed) {}
 
-  /// @param node a type, or {TYPE: OPTIONS}.
+  /// @param entry a type, or {TYPE: OPTIONS}.
   [[nodiscard]] std::unique_ptr<Field> make(const ConfigNode::Entry& entry) const {
     PartSpec spec{.name = {}, .key = "fields." + entry.key};
     const ConfigNode& node = entry.value;
@@ -138,7 +139,7 @@ class FieldMaker {
     if (fixed) {
       inputs.array.dtype = array.dtype;
       for (const double side : array.shape) {
-        if (!(side >= 0 && side <= kLargestSide) || side != std::floor(side))
+        if (!(side >= 0 && side <= kMaxDimension) || side != std::floor(side))
           throw ConfigError(fmt::format("{}.shape: expected whole numbers from 0 to 2^40, got {}",
                                         spec.key, side));
         inputs.array.shape.push_back(static_cast<std::uint64_t>(side));
@@ -257,7 +258,8 @@ Value value_of(const precast_data_value& value, const Field& field) {
 }
 
 void add(precast_data_writer& writer, std::span<const precast_data_value> values) {
-  if (!writer.file) throw ConfigError(writer.path + ": the writer has finished");
+  if (!writer.file)
+    throw ConfigError(writer.path + ": expected an open writer, got one that has finished");
   if (writer.samples == writer.limit)
     throw ConfigError(
         fmt::format("{}: expected at most {} samples, as given when it was opened, got more",
@@ -267,7 +269,7 @@ void add(precast_data_writer& writer, std::span<const precast_data_value> values
                                   writer.path, writer.samples, writer.fields.size(),
                                   values.size()));
   std::size_t i = 0;
-  const auto place = [&] {
+  const auto location = [&] {
     return fmt::format("{}: sample {}, field '{}': ", writer.path, writer.samples, writer.names[i]);
   };
   for (; i < values.size(); ++i) {
@@ -275,7 +277,7 @@ void add(precast_data_writer& writer, std::span<const precast_data_value> values
     try {
       field.encode(value_of(values[i], field), writer.samples, writer.encoded[i]);
     } catch (const Error& error) {
-      throw Error(place() + error.what(), error.exit_code());
+      throw Error(location() + error.what(), error.exit_code());
     }
   }
   try {
@@ -308,7 +310,7 @@ precast_data_status precast_data_writer_add(precast_data_writer* handle,
                                             const precast_data_value* values, size_t count) {
   return c::guarded([&] {
     c::check_argument(values, "values");
-    precast_data_writer& writer = c::usable(handle, "writer");
+    precast_data_writer& writer = c::checked_handle(handle, "writer");
     const std::scoped_lock lock(writer.mutex);
     c::add(writer, {values, count});
     return PRECAST_DATA_OK;
@@ -317,9 +319,11 @@ precast_data_status precast_data_writer_add(precast_data_writer* handle,
 
 precast_data_status precast_data_writer_finish(precast_data_writer* handle) {
   return c::guarded([&] {
-    precast_data_writer& writer = c::usable(handle, "writer");
+    precast_data_writer& writer = c::checked_handle(handle, "writer");
     const std::scoped_lock lock(writer.mutex);
-    if (!writer.file) throw precast::ConfigError(writer.path + ": the writer has finished");
+    if (!writer.file)
+      throw precast::ConfigError(writer.path +
+                                 ": expected an open writer, got one that has finished");
     writer.file->finish();
     writer.file.reset();
     return PRECAST_DATA_OK;

@@ -16,8 +16,8 @@ namespace {
 constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
 /// Complete pages are read only if their total size is at most this multiple of the bytes that the
 /// samples need.
-constexpr std::uint64_t kWorthWhile = 2;
-constexpr std::uint64_t kSmallestBuffer = std::uint64_t{64} << 10;
+constexpr std::uint64_t kMaxReadAmplification = 2;
+constexpr std::uint64_t kMinBufferBytes = std::uint64_t{64} << 10;
 constexpr std::uint64_t kMebibyte = std::uint64_t{1} << 20;
 
 bool empty(const FileRange& range) {
@@ -38,7 +38,7 @@ ExtentPlan plan_samples(std::span<const FileRange> ranges) {
     if (empty(range)) continue;
     plan.extents.push_back({range, 1});
     plan.read_bytes += range.end - range.begin;
-    plan.most_live_bytes = std::max(plan.most_live_bytes, buffer_bytes(range));
+    plan.max_live_bytes = std::max(plan.max_live_bytes, buffer_bytes(range));
   }
   return plan;
 }
@@ -55,7 +55,7 @@ std::vector<std::size_t> next_uses(std::span<const FileRange> ranges, std::uint6
   return next;
 }
 
-/// Goes through the samples in order and keeps pages as long as they fit.
+/// Goes through the samples in order, and plans how long each page stays in memory.
 class PagePlanner {
  public:
   PagePlanner(std::uint64_t page_bytes, std::uint64_t file_bytes, std::uint64_t capacity_bytes)
@@ -78,7 +78,7 @@ class PagePlanner {
     if (next_use == kNever) drop(at);
   }
   /// Plans a separate read for one sample.
-  void use_alone(const FileRange& range) {
+  void use_separately(const FileRange& range) {
     make_room(buffer_bytes(range));
     plan_.extent_of.push_back(add(range));
     plan_.extents.back().uses = 1;
@@ -97,7 +97,7 @@ class PagePlanner {
   void make_room(std::uint64_t bytes) {
     while (!live_.empty() && live_bytes_ + bytes > capacity_bytes_)
       drop(live_.find(by_next_use_.rbegin()->second));
-    plan_.most_live_bytes = std::max(plan_.most_live_bytes, live_bytes_ + bytes);
+    plan_.max_live_bytes = std::max(plan_.max_live_bytes, live_bytes_ + bytes);
   }
   std::uint32_t add(const FileRange& range) {
     plan_.read_bytes += range.end - range.begin;
@@ -125,7 +125,7 @@ std::uint64_t buffer_bytes(const FileRange& range) {
   constexpr std::uint64_t kUnit = DiskFile::kDirectAlignment;
   const std::uint64_t bytes = round_up(range.end, kUnit) - range.begin / kUnit * kUnit;
   if (bytes > kMebibyte) return round_up(bytes, kMebibyte);
-  return std::max(kSmallestBuffer, std::bit_ceil(bytes));
+  return std::max(kMinBufferBytes, std::bit_ceil(bytes));
 }
 
 ExtentPlan plan_extents(std::span<const FileRange> ranges, std::uint64_t page_bytes,
@@ -141,12 +141,12 @@ ExtentPlan plan_extents(std::span<const FileRange> ranges, std::uint64_t page_by
     } else if (in_one_page(ranges[i], page_bytes)) {
       pages.use_page(ranges[i].begin / page_bytes, next[i]);
     } else {
-      pages.use_alone(ranges[i]);
+      pages.use_separately(ranges[i]);
     }
   }
   ExtentPlan plan = pages.take();
-  const bool pays = plan.read_bytes <= kWorthWhile * needed_bytes;
-  if (pays && plan.most_live_bytes <= capacity_bytes) return plan;
+  const bool is_efficient = plan.read_bytes <= kMaxReadAmplification * needed_bytes;
+  if (is_efficient && plan.max_live_bytes <= capacity_bytes) return plan;
   return plan_samples(ranges);
 }
 

@@ -19,8 +19,8 @@ struct FileRange {
 /// reused. Each leaves room for the alignment of reads (DiskFile::kDirectAlignment).
 [[nodiscard]] PRECAST_API std::uint64_t buffer_bytes(const FileRange& range);
 
-/// One read of a pass: the range to read, and the number of samples that use it before it may be
-/// released.
+/// One read of a pass: the range to read, and the number of samples that use its bytes. After the
+/// last of them, its memory may be released.
 struct Extent {
   FileRange range;
   std::uint32_t uses = 0;
@@ -35,7 +35,7 @@ struct PRECAST_API ExtentPlan {
   /// [samples of the pass]: index of the extent that contains the sample, or kNone.
   std::vector<std::uint32_t> extent_of;
   /// Peak memory in bytes, as counted by buffer_bytes().
-  std::uint64_t most_live_bytes = 0;
+  std::uint64_t max_live_bytes = 0;
   std::uint64_t read_bytes = 0;
 
   [[nodiscard]] std::uint64_t memory_bytes() const {
@@ -43,12 +43,12 @@ struct PRECAST_API ExtentPlan {
   }
 };
 
-/// Plans reads of complete pages if they read at most twice as many bytes as the samples need (as
-/// for orders that use few pages at a time, and for files that fit in memory), otherwise a separate
-/// read for each sample. A page is kept from its first to its last use. When the kept pages would
-/// exceed `capacity_bytes`, the page whose next use is furthest away is dropped and read again
-/// later (Belady, 1966, "A study of replacement algorithms"). A sample that spans two pages is read
-/// separately.
+/// Plans reads of complete pages if these reads have at most twice the bytes that the samples need
+/// (as with orders that use few pages at a time, and with files that fit in memory) and each of
+/// them fits in `capacity_bytes`; otherwise plans a separate read for each sample. A page stays in
+/// memory from its first to its last use. If the pages in memory would exceed `capacity_bytes`, the
+/// page whose next use is furthest away is dropped and read again later (Belady, 1966, "A study of
+/// replacement algorithms"). A sample that spans two pages is read separately.
 /// @param ranges the bytes that each sample of the pass needs, in order. @param file_bytes end of
 /// the last page; no range ends after it.
 [[nodiscard]] PRECAST_API ExtentPlan plan_extents(std::span<const FileRange> ranges,

@@ -15,11 +15,11 @@
 namespace precast::data {
 namespace {
 
-/// Pause between two looks at the `cancel` of fetch_all().
+/// Interval at which fetch_all() checks `cancel`.
 constexpr std::chrono::milliseconds kCancelInterval{20};
 
-/// FetchAhead::finish(), which is interrupted when `*cancel` becomes true.
-void finish_unless(FetchAhead& ahead, const std::atomic<bool>* cancel) {
+/// Calls FetchAhead::finish(), and interrupts it when `*cancel` becomes true.
+void finish_or_cancel(FetchAhead& ahead, const std::atomic<bool>* cancel) {
   std::jthread watch;
   if (cancel != nullptr) {
     watch = std::jthread([&](const std::stop_token& finished) {
@@ -41,7 +41,7 @@ FetchAhead::FetchAhead(const BetonReader& reader, const std::vector<std::size_t>
     : reader_(reader), fields_(fields), samples_(samples) {
   require(samples.size() < std::numeric_limits<std::uint32_t>::max(), "a pass has < 2^32 samples");
   try {
-    // Planning takes some tenths of a second for a million samples, so it runs in a thread, too.
+    // For a million samples, planning takes some tenths of a second, so one of the threads does it.
     threads_.emplace_back([this] {
       plan();
       work();
@@ -69,13 +69,13 @@ void FetchAhead::plan() {
   } catch (...) {
     // Without requests, the workers of the pass fetch their values themselves.
     requests_.clear();
-    keep(std::current_exception());
+    record_failure(std::current_exception());
   }
   {
     const std::scoped_lock lock(mutex_);
     planned_ = true;
   }
-  more_.notify_all();
+  work_available_.notify_all();
 }
 
 void FetchAhead::list_requests() {
@@ -94,22 +94,23 @@ void FetchAhead::list_requests() {
   values_.erase(same.begin(), same.end());
   for (std::size_t i = 0; i < values_.size(); ++i) {
     const Value& value = values_[i];
-    const bool joins = i > 0 && value.begin == values_[i - 1].end &&
-                       value.end - values_[requests_.back().first].begin <= kRequestBytes;
-    if (!joins) requests_.push_back({i, 0, value.first_use});
+    const bool extends_previous =
+        i > 0 && value.begin == values_[i - 1].end &&
+        value.end - values_[requests_.back().first].begin <= kRequestBytes;
+    if (!extends_previous) requests_.push_back({i, 0, value.first_use});
     ++requests_.back().count;
     requests_.back().first_use = std::min(requests_.back().first_use, value.first_use);
   }
   std::ranges::stable_sort(requests_, {}, &Request::first_use);
 }
 
-void FetchAhead::allow(std::int64_t index) {
+void FetchAhead::raise_limit(std::int64_t index) {
   {
     const std::scoped_lock lock(mutex_);
-    if (index + kSamplesAhead <= allowed_) return;
-    allowed_ = index + kSamplesAhead;
+    if (index + kSamplesAhead <= request_limit_) return;
+    request_limit_ = index + kSamplesAhead;
   }
-  more_.notify_all();
+  work_available_.notify_all();
 }
 
 void FetchAhead::work() {
@@ -117,15 +118,17 @@ void FetchAhead::work() {
     Request request;
     {
       std::unique_lock lock(mutex_);
-      const auto ended = [&] { return next_ == requests_.size() || (whole_ && failure_); };
-      more_.wait(lock, [&] {
+      const auto ended = [&] {
+        return next_ == requests_.size() || (stop_on_failure_ && failure_);
+      };
+      work_available_.wait(lock, [&] {
         if (interrupted_ || !planned_) return interrupted_.load();
-        return ended() || requests_[next_].first_use < allowed_;
+        return ended() || requests_[next_].first_use < request_limit_;
       });
       if (interrupted_ || ended()) return;
       request = requests_[next_++];
     }
-    if (const std::exception_ptr failure = fetch(request)) keep(failure);
+    if (const std::exception_ptr failure = fetch(request)) record_failure(failure);
   }
 }
 
@@ -145,7 +148,7 @@ std::exception_ptr FetchAhead::fetch(const Request& request) const {
   }
 }
 
-void FetchAhead::keep(const std::exception_ptr& failure) {
+void FetchAhead::record_failure(const std::exception_ptr& failure) {
   const std::scoped_lock lock(mutex_);
   if (!failure_) failure_ = failure;
 }
@@ -155,16 +158,16 @@ void FetchAhead::interrupt() {
     const std::scoped_lock lock(mutex_);
     if (interrupted_.exchange(true)) return;
   }
-  more_.notify_all();
+  work_available_.notify_all();
   for (RemoteFile* remote : reader_.remotes()) remote->interrupt();
 }
 
 void FetchAhead::finish() {
   {
     const std::scoped_lock lock(mutex_);
-    whole_ = true;
+    stop_on_failure_ = true;
   }
-  allow(std::numeric_limits<std::uint32_t>::max());
+  raise_limit(std::numeric_limits<std::uint32_t>::max());
   for (std::jthread& thread : threads_) thread.join();
   if (failure_) std::rethrow_exception(failure_);
 }
@@ -178,7 +181,7 @@ void fetch_all(const BetonReader& reader, const std::atomic<bool>* cancel) {
   std::iota(samples.begin(), samples.end(), std::uint64_t{0});
   {
     FetchAhead ahead(reader, fields, samples);
-    finish_unless(ahead, cancel);
+    finish_or_cancel(ahead, cancel);
   }
   // A value that was in the same request as a damaged value may still be missing.
   for (const std::uint64_t sample : samples) {

@@ -22,8 +22,8 @@ namespace precast::data {
 class PRECAST_API FetchAhead {
  public:
   /// A request is made when the first use of any of its values is less than this number of samples
-  /// ahead of the last sample that a worker has reached. The other values of the request may be
-  /// used later.
+  /// ahead of the last sample that a worker has reached, and at the latest when it is half as far
+  /// ahead. The other values of the request may be used later.
   static constexpr std::int64_t kSamplesAhead = 256;
   static constexpr std::uint64_t kRequestBytes = std::uint64_t{256} << 10;
   static constexpr int kConnections = 8;
@@ -39,8 +39,9 @@ class PRECAST_API FetchAhead {
   ~FetchAhead();
 
   /// Call before sample number `index` of the pass is read.
-  void reach(std::int64_t index) {
-    if (index + kSamplesAhead / 2 > allowed_.load(std::memory_order_relaxed)) allow(index);
+  void advance_to(std::int64_t index) {
+    if (index + kSamplesAhead / 2 > request_limit_.load(std::memory_order_relaxed))
+      raise_limit(index);
   }
   /// Makes all access to the reader's remote values fail soon, until this object is destroyed.
   /// Workers that wait for a value can then be joined.
@@ -66,11 +67,11 @@ class PRECAST_API FetchAhead {
 
   void plan();
   void list_requests();
-  void allow(std::int64_t index);
+  void raise_limit(std::int64_t index);
   void work();
   /// @return the exception if the request failed, otherwise null.
   [[nodiscard]] std::exception_ptr fetch(const Request& request) const;
-  void keep(const std::exception_ptr& failure);
+  void record_failure(const std::exception_ptr& failure);
 
   const BetonReader& reader_;
   const std::vector<std::size_t>& fields_;
@@ -81,14 +82,14 @@ class PRECAST_API FetchAhead {
   std::vector<Request> requests_;
   std::atomic<bool> interrupted_{false};
   /// Requests whose first use is below this may be made.
-  std::atomic<std::int64_t> allowed_{kSamplesAhead};
+  std::atomic<std::int64_t> request_limit_{kSamplesAhead};
   std::mutex mutex_;
-  std::condition_variable more_;
+  std::condition_variable work_available_;
   /// Guarded by mutex_. @{
   bool planned_ = false;
   std::size_t next_ = 0;
   /// Whether finish() was called: a failure then ends the work.
-  bool whole_ = false;
+  bool stop_on_failure_ = false;
   /// The first failure.
   std::exception_ptr failure_;
   /// @}

@@ -72,12 +72,12 @@ class PageCache::State {
 
   void begin(ExtentPlan plan) {
     end();
-    if (plan.most_live_bytes > options_.budget_bytes) {
+    if (plan.max_live_bytes > options_.budget_bytes) {
       constexpr std::uint64_t kUnit = std::uint64_t{1} << 20;
       throw ConfigError(
           fmt::format("data.cache_mb: expected at least {} MiB for {}, because of the size of its "
                       "pages (or samples), got {} MiB",
-                      round_up(plan.most_live_bytes, kUnit) / kUnit, files_.path().string(),
+                      round_up(plan.max_live_bytes, kUnit) / kUnit, files_.path().string(),
                       options_.budget_bytes / kUnit));
     }
     plan_ = std::move(plan);
@@ -100,7 +100,7 @@ class PageCache::State {
       const std::scoped_lock lock(mutex_);
       stopping_ = true;
     }
-    room_.notify_all();
+    memory_freed_.notify_all();
     for (Slot& slot : slots_) {
       std::uint32_t pending = kPending;
       if (slot.stage.compare_exchange_strong(pending, kInterrupted)) slot.stage.notify_all();
@@ -144,7 +144,7 @@ class PageCache::State {
       const std::scoped_lock lock(mutex_);
       retire(e);
     }
-    room_.notify_all();
+    memory_freed_.notify_all();
   }
 
   std::uint64_t bytes_read() const { return bytes_read_; }
@@ -165,50 +165,50 @@ class PageCache::State {
   void read_ahead() {
     for (;;) {
       std::size_t e = 0;
-      bool there = false;
+      bool is_cached = false;
       {
         std::unique_lock lock(mutex_);
-        room_.wait(lock, [&] {
+        memory_freed_.wait(lock, [&] {
           return stopping_ || next_ >= slots_.size() ||
                  busy_bytes_ + buffer_bytes(plan_.extents[next_].range) <= options_.budget_bytes;
         });
         if (stopping_ || next_ >= slots_.size()) return;
         e = next_++;
         try {
-          there = take_buffer(e);
+          is_cached = take_buffer(e);
         } catch (...) {  // out of memory
           slots_[e].failure = std::current_exception();
         }
       }
-      fill(e, there);
+      fill(e, is_cached);
     }
   }
 
-  void fill(std::size_t e, bool there) {
+  void fill(std::size_t e, bool is_cached) {
     const FileRange range = read_range(plan_.extents[e]);
     Stage stage = kLoaded;
     try {
       if (slots_[e].failure) std::rethrow_exception(slots_[e].failure);
-      if (!there) {
+      if (!is_cached) {
         files_.read(range.begin, {slots_[e].buffer.data(), range.end - range.begin});
         bytes_read_ += range.end - range.begin;
       }
     } catch (...) {
       slots_[e].failure = std::current_exception();
       stage = kFailed;
-      give_up(e);
+      discard_buffer(e);
     }
     slots_[e].stage.store(stage, std::memory_order_release);
     slots_[e].stage.notify_all();
   }
 
   /// Frees the memory of an extent that could not be read, so that the other reads can use it.
-  void give_up(std::size_t e) {
+  void discard_buffer(std::size_t e) {
     {
       const std::scoped_lock lock(mutex_);
       if (slots_[e].buffer.capacity() > 0) retire(e);
     }
-    room_.notify_all();
+    memory_freed_.notify_all();
   }
 
   /// Assigns memory to the extent, freeing idle memory if needed. @return whether the memory
@@ -282,7 +282,7 @@ class PageCache::State {
 
   /// Guards the members below, except readers_.
   mutable std::mutex mutex_;
-  std::condition_variable room_;
+  std::condition_variable memory_freed_;
   /// The extent to read next.
   std::size_t next_ = 0;
   std::uint64_t busy_bytes_ = 0;

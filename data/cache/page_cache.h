@@ -24,7 +24,7 @@ struct PageCacheOptions {
 /// epoch.
 ///
 /// Cannot deadlock: reads get memory in the order of their first use, and the plan's
-/// most_live_bytes is at most the budget. Therefore, if no memory is free for the next read, the
+/// max_live_bytes is at most the budget. Therefore, if no memory is free for the next read, the
 /// bytes of all samples before it are in memory or being read, and their memory is released after
 /// use. One thread calls begin() and end(); any thread may hold a Use.
 class PRECAST_API PageCache {

@@ -16,16 +16,16 @@ namespace precast::data {
 /// worker accesses them. Without these requests, each page fault would wait for the disk, and the
 /// kernel would read 128 KiB to 8 MiB around the memory page. In random order, the first batches
 /// would then wait for most of the file, and the disk would be idle during the last batches. At
-/// first, ReadAhead only checks whether one of every kSamplesALook samples is cached, which takes
-/// almost no time. After the first sample that is not cached, it requests all further samples of
-/// the pass, which costs some microseconds per sample. If the file system does not report what is
-/// cached, it requests all samples. Thread-safe.
+/// first, ReadAhead only checks whether one of every kSamplesPerCheck samples is cached, which
+/// takes almost no time. After the first sample that is not cached, it requests all further samples
+/// of the pass, which costs some microseconds per sample. If the file system does not report what
+/// is cached, it requests all samples. Thread-safe.
 class PRECAST_API ReadAhead {
  public:
   static constexpr std::int64_t kSamplesAhead = 128;
-  static constexpr std::int64_t kSamplesALook = 16;
+  static constexpr std::int64_t kSamplesPerCheck = 16;
 
-  /// Returns the ranges of the files that sample number i of the pass needs. Thread-safe.
+  /// Returns the ranges of the files that sample number i of the pass needs. Must be thread-safe.
   using RangesOf = std::function<std::vector<FileRange>(std::int64_t i)>;
 
   /// Borrows the files. @param first, end the range of sample numbers in the pass.
@@ -33,22 +33,23 @@ class PRECAST_API ReadAhead {
 
   /// Call before sample `index` is read: checks or requests the samples up to about index +
   /// kSamplesAhead, each once.
-  void reach(std::int64_t index) {
-    while (next_.load(std::memory_order_relaxed) < std::min(index + kSamplesAhead, end_)) ask();
+  void advance_to(std::int64_t index) {
+    while (next_.load(std::memory_order_relaxed) < std::min(index + kSamplesAhead, end_))
+      request_next();
   }
   /// Number of samples requested from the kernel so far.
-  [[nodiscard]] std::int64_t asked() const { return asked_; }
+  [[nodiscard]] std::int64_t requested() const { return requested_; }
 
  private:
-  void ask();
+  void request_next();
 
   const MappedFiles files_;
   const RangesOf ranges_of_;
   const std::int64_t end_;
   std::atomic<std::int64_t> next_;
   /// Whether a sample of the pass was not cached.
-  std::atomic<bool> missing_{false};
-  std::atomic<std::int64_t> asked_{0};
+  std::atomic<bool> found_uncached_{false};
+  std::atomic<std::int64_t> requested_{0};
 };
 
 }  // namespace precast::data

@@ -69,7 +69,7 @@ bool BaselineDecoder::decode_region(std::span<const std::byte> jpeg, const Basel
   prepare_strips(header);
   const auto rows =
       static_cast<std::size_t>(region.height) * (as_planes_ && !is_grey(header) ? 3 : 1);
-  pixels_ = memory_.at_least(rows * stride_ + kKernelSlack);
+  pixels_ = memory_.acquire(rows * stride_ + kKernelSlack);
   if (checkpoints.empty() || checkpoints.interval == 0 ||
       checkpoints.points.size() !=
           window_.rows * checkpoints_in_row(window_.columns, checkpoints.interval)) {
@@ -84,13 +84,13 @@ bool BaselineDecoder::decode_region(std::span<const std::byte> jpeg, const Basel
     if (!(in_lanes ? decode_segments(header, row, dct) : decode_row(row, dct, checkpoints)))
       return false;
     emit_rows(header, region, row);
-    keep_last_rows();
+    save_last_rows();
   }
   if (request_.points != nullptr) finish_checkpoints();
   return true;
 }
 
-bool BaselineDecoder::in_order(std::span<const std::byte> jpeg, const BaselineHeader& header) {
+bool BaselineDecoder::is_intact(std::span<const std::byte> jpeg, const BaselineHeader& header) {
   if (!build_tables(header, JpegDct::ifast)) return false;
   scan_ = scan_of(jpeg, header);
   window_ = mcu_window(header, {0, 0, 1, 1});
@@ -98,11 +98,12 @@ bool BaselineDecoder::in_order(std::span<const std::byte> jpeg, const BaselineHe
   bytes_.extend_to(scan_.size());  // This may move the bytes.
   state_.reader.start(bytes_.data(), 0);
   extend();
-  if (!skip_scan(state_, window_.rows * window_.columns * state_.blocks) || ran_out()) return false;
+  if (!skip_scan(state_, window_.rows * window_.columns * state_.blocks) || read_past_end())
+    return false;
   const std::size_t read_bits = state_.reader.position(bytes_.data());
   if (bytes_.size() * 8 >= read_bits + 8) return false;
-  const std::span<const std::uint8_t> behind = scan_.subspan(bytes_.place_in_scan(bytes_.size()));
-  return behind.size() >= 2 && behind[0] == 0xFF && behind[1] == kEndOfImage;
+  const std::span<const std::uint8_t> trailing = scan_.subspan(bytes_.scan_position(bytes_.size()));
+  return trailing.size() >= 2 && trailing[0] == 0xFF && trailing[1] == kEndOfImage;
 }
 
 bool BaselineDecoder::build_tables(const BaselineHeader& header, JpegDct dct) {
@@ -135,19 +136,20 @@ void BaselineDecoder::prepare_strips(const BaselineHeader& header) {
     const bool subsampled = header.luma_rows == 2;
     const auto columns = static_cast<std::size_t>(c == 0 ? header.luma_columns : 1);
     strip.stride = mcus * columns * 8 + kBlockRowSlack + kLeftSlack;
-    strip.kept = !subsampled ? 0 : c == 0 ? 1 : 2;
+    strip.overlap_rows = !subsampled ? 0 : c == 0 ? 1 : 2;
     strip.rows = static_cast<std::size_t>(c == 0 ? header.luma_rows : 1) * 8;
-    grow(strip.samples, kLeftSlack + (strip.kept + strip.rows) * strip.stride + kKernelSlack);
+    grow(strip.samples,
+         kLeftSlack + (strip.overlap_rows + strip.rows) * strip.stride + kKernelSlack);
   }
   const std::size_t chroma = mcus * 8;
   grow(blended_, kLeftSlack + chroma + kKernelSlack);
-  for (auto& wide : wide_) grow(wide, 2 * chroma + kKernelSlack);
+  for (auto& upsampled : upsampled_) grow(upsampled, 2 * chroma + kKernelSlack);
 }
 
 // ---- The scan ----
 
-/// Continues reading at `point`. @param end the number of bytes of the scan that contain all data
-/// to be read from there.
+/// Continues reading at `point`. @param end everything that will be read from there on is in the
+/// first `end` bytes of the scan.
 bool BaselineDecoder::seek(const ScanCheckpoint& point, std::size_t end) {
   if (point.bit / 8 >= end) return false;
   scan_end_ = end;
@@ -163,16 +165,17 @@ void BaselineDecoder::extend() {
   const auto read = static_cast<std::size_t>(state_.reader.next - bytes_.data());
   if (!bytes_.ended()) bytes_.extend_to(read + 2 * kMcuBytes);
   state_.reader.next = bytes_.data() + read;
-  // At the end of the scan, an MCU may continue into zeros; ran_out() detects this afterwards.
+  // At the end of the scan, an MCU may continue into zeros; read_past_end() detects this
+  // afterwards.
   state_.limit = bytes_.data() + bytes_.size();
   state_.limit = bytes_.ended() ? state_.limit + sizeof(std::uint64_t) : state_.limit - kMcuBytes;
 }
 
 /// Whether bits were read that the scan does not contain. Also true if no marker follows the scan,
 /// because libjpeg, which reads ahead, would run out of data.
-bool BaselineDecoder::ran_out() const {
-  const bool is_whole = scan_end_ == scan_.size();
-  return (bytes_.cut_off() && is_whole) ||
+bool BaselineDecoder::read_past_end() const {
+  const bool is_full_scan = scan_end_ == scan_.size();
+  return (bytes_.is_truncated() && is_full_scan) ||
          (bytes_.ended() && state_.reader.position(bytes_.data()) > bytes_.size() * 8);
 }
 
@@ -181,7 +184,7 @@ bool BaselineDecoder::read_mcus(std::size_t mcus, const Run& run) {
   while (mcus > 0) {
     extend();
     const ScanProgress progress = run(mcus);
-    if (progress.damaged || progress.mcus == 0 || ran_out()) return false;
+    if (progress.damaged || progress.mcus == 0 || read_past_end()) return false;
     mcus -= progress.mcus;
   }
   return true;
@@ -189,11 +192,12 @@ bool BaselineDecoder::read_mcus(std::size_t mcus, const Run& run) {
 
 /// Skips over MCUs [first, end) of a row, and records checkpoints if they were requested.
 bool BaselineDecoder::skip(std::size_t row, std::size_t first, std::size_t end) {
-  return walk(row, first, end, [this](std::size_t mcus) { return skip_mcus(state_, mcus); });
+  return read_range(row, first, end, [this](std::size_t mcus) { return skip_mcus(state_, mcus); });
 }
 
 template <typename Run>
-bool BaselineDecoder::walk(std::size_t row, std::size_t first, std::size_t end, const Run& run) {
+bool BaselineDecoder::read_range(std::size_t row, std::size_t first, std::size_t end,
+                                 const Run& run) {
   if (request_.points == nullptr) return read_mcus(end - first, run);
   for (std::size_t at = first; at < end;) {
     if (at % request_.interval == 0) note_checkpoint(row, at);
@@ -208,12 +212,12 @@ bool BaselineDecoder::decode_row(std::size_t row, JpegDct dct, JpegCheckpoints c
   const std::size_t first = window_.first_column, end = window_.end_column;
   if (checkpoints.empty()) {
     if (!skip(row, 0, first)) return false;
-  } else if (!enter_row(row, checkpoints)) {
+  } else if (!seek_to_row(row, checkpoints)) {
     return false;
   }
-  aim_targets();
+  set_targets();
   const auto run = [&](std::size_t mcus) { return decode_mcus(state_, mcus, dct, targets_); };
-  if (!walk(row, first, end, run)) return false;
+  if (!read_range(row, first, end, run)) return false;
   const bool is_last = row + 1 == window_.end_row && request_.points == nullptr;
   return is_last || !checkpoints.empty() || skip(row, end, window_.columns);
 }
@@ -245,7 +249,7 @@ bool BaselineDecoder::decode_segments(const BaselineHeader& header, std::size_t 
                         .columns = columns,
                         .mcu_blocks = state_.blocks,
                         .quantizers = &quantizers_[c],
-                        .samples = strip.row(strip.kept + 8 * y),
+                        .samples = strip.row(strip.overlap_rows + 8 * y),
                         .stride = strip.stride},
                        dct);
     }
@@ -254,7 +258,7 @@ bool BaselineDecoder::decode_segments(const BaselineHeader& header, std::size_t 
 }
 
 /// Seeks to the window's first MCU in a row from the nearest checkpoint at or before it.
-bool BaselineDecoder::enter_row(std::size_t row, JpegCheckpoints checkpoints) {
+bool BaselineDecoder::seek_to_row(std::size_t row, JpegCheckpoints checkpoints) {
   const std::size_t in_row = checkpoints_in_row(window_.columns, checkpoints.interval);
   const std::size_t start = window_.first_column / checkpoints.interval;
   const std::size_t past =
@@ -272,10 +276,10 @@ void BaselineDecoder::note_checkpoint(std::size_t row, std::size_t column) {
   const std::size_t index =
       row * checkpoints_in_row(window_.columns, request_.interval) + column / request_.interval;
   const std::size_t position = state_.reader.position(bytes_.data());
-  const ScanCheckpoint point{.bit = bytes_.place_in_scan(position / 8) * 8 + position % 8,
+  const ScanCheckpoint point{.bit = bytes_.scan_position(position / 8) * 8 + position % 8,
                              .dc = state_.dc};
   const std::optional<std::uint64_t> packed = point.packed();
-  // If one checkpoint is missing, the others cannot be used.
+  // If one checkpoint cannot be packed, finish_checkpoints() drops all of them.
   if (packed && request_.points->size() == index) request_.points->push_back(*packed);
 }
 
@@ -289,22 +293,22 @@ void BaselineDecoder::finish_checkpoints() {
 
 // ---- Samples to pixels ----
 
-void BaselineDecoder::aim_targets() {
+void BaselineDecoder::set_targets() {
   for (std::size_t b = 0; b < state_.blocks; ++b) {
     const std::size_t component = state_.block[b].component;
     Strip& strip = strips_[component];
     // Luma blocks come row by row; chroma has one block.
     const std::size_t luma_blocks = state_.blocks == 1 ? 1 : state_.blocks - 2;
     const std::size_t in_row = component == 0 && luma_blocks > 1 ? 2 : 1;
-    std::uint8_t* const at = strip.row(strip.kept + (component == 0 ? b / in_row : 0) * 8) +
+    std::uint8_t* const at = strip.row(strip.overlap_rows + (component == 0 ? b / in_row : 0) * 8) +
                              (component == 0 ? b % in_row * 8 : 0);
     targets_[b] = {at, strip.stride, in_row * 8};
   }
 }
 
-void BaselineDecoder::keep_last_rows() {
+void BaselineDecoder::save_last_rows() {
   for (Strip& strip : strips_) {
-    for (std::size_t i = 0; i < strip.kept; ++i)
+    for (std::size_t i = 0; i < strip.overlap_rows; ++i)
       std::memcpy(strip.row(i), strip.row(strip.rows + i), strip.stride - kLeftSlack);
   }
 }
@@ -334,7 +338,7 @@ void BaselineDecoder::emit_row(const BaselineHeader& header, const Rect& region,
                            window_.first_column * 8 * static_cast<std::size_t>(header.luma_columns);
   const int top = static_cast<int>(mcu_row) * header.luma_rows * 8;
   Strip& luma = strips_[0];
-  const int row = y - top + static_cast<int>(luma.kept);
+  const int row = y - top + static_cast<int>(luma.overlap_rows);
   const std::uint8_t* const samples = luma.row(static_cast<std::size_t>(row)) + left;
   if (is_grey(header)) {
     if (as_planes_) {
@@ -359,19 +363,19 @@ const std::uint8_t* BaselineDecoder::chroma_row(const BaselineHeader& header, st
                                                 int y, std::size_t mcu_row) {
   Strip& strip = strips_[component];
   // The chroma row of the image that is row 0 of the strip.
-  const int top = static_cast<int>(mcu_row) * 8 - static_cast<int>(strip.kept);
+  const int top = static_cast<int>(mcu_row) * 8 - static_cast<int>(strip.overlap_rows);
   const auto at = [&](int row) { return strip.row(static_cast<std::size_t>(row - top)); };
   if (header.luma_columns == 1) return at(y);
   const auto image_columns = static_cast<std::size_t>((header.width + 1) / 2);
   const std::size_t columns =
       std::min(window_.end_column * 8, image_columns) - window_.first_column * 8;
-  std::uint8_t* const wide = wide_[component - 1].data();
+  std::uint8_t* const upsampled = upsampled_[component - 1].data();
   if (header.luma_rows == 1) {
     std::uint8_t* const row = at(y);
     row[-1] = row[0];
     row[columns] = row[columns - 1];
-    widen(row, columns, wide);
-    return wide;
+    upsample_h2v1(row, columns, upsampled);
+    return upsampled;
   }
   const int last = (header.height + 1) / 2 - 1;
   const int near = y / 2;
@@ -380,8 +384,8 @@ const std::uint8_t* BaselineDecoder::chroma_row(const BaselineHeader& header, st
   blend_rows(at(near), at(far), columns, blended);
   blended[-1] = blended[0];
   blended[columns] = blended[columns - 1];
-  widen_blended(blended, columns, wide);
-  return wide;
+  upsample_h2v2(blended, columns, upsampled);
+  return upsampled;
 }
 
 }  // namespace precast::data

@@ -50,7 +50,7 @@ class PRECAST_API BaselineDecoder {
   /// Whether the image is intact to its end and its end marker directly follows the scan data, so
   /// that libjpeg would neither reject it nor warn. Only reads the Huffman codes, which takes a
   /// fraction of the time of decoding.
-  bool in_order(std::span<const std::byte> jpeg, const BaselineHeader& header);
+  bool is_intact(std::span<const std::byte> jpeg, const BaselineHeader& header);
 
  private:
   /// One component's samples: a row of MCUs within the window's columns and, above it, the last
@@ -59,7 +59,7 @@ class PRECAST_API BaselineDecoder {
     std::vector<std::uint8_t> samples;
     std::size_t stride = 0;
     /// Rows kept of the previous MCU row.
-    std::size_t kept = 0;
+    std::size_t overlap_rows = 0;
     std::size_t rows = 0;
 
     [[nodiscard]] std::uint8_t* row(std::size_t index);
@@ -73,24 +73,24 @@ class PRECAST_API BaselineDecoder {
 
   bool seek(const ScanCheckpoint& point, std::size_t end);
   void extend();
-  [[nodiscard]] bool ran_out() const;
+  [[nodiscard]] bool read_past_end() const;
   template <typename Run>
   bool read_mcus(std::size_t mcus, const Run& run);
   template <typename Run>
-  bool walk(std::size_t row, std::size_t first, std::size_t end, const Run& run);
+  bool read_range(std::size_t row, std::size_t first, std::size_t end, const Run& run);
   bool skip(std::size_t row, std::size_t first, std::size_t end);
   bool begin_segments(const JpegCheckpoints& checkpoints, std::size_t components);
   bool decode_row(std::size_t row, JpegDct dct, JpegCheckpoints checkpoints);
   bool decode_segments(const BaselineHeader& header, std::size_t row, JpegDct dct);
-  bool enter_row(std::size_t row, JpegCheckpoints checkpoints);
+  bool seek_to_row(std::size_t row, JpegCheckpoints checkpoints);
   void note_checkpoint(std::size_t row, std::size_t column);
   void finish_checkpoints();
 
   [[nodiscard]] bool is_grey(const BaselineHeader& header) const {
     return luma_only_ || header.components == 1;
   }
-  void aim_targets();
-  void keep_last_rows();
+  void set_targets();
+  void save_last_rows();
   void emit_rows(const BaselineHeader& header, const Rect& region, std::size_t mcu_row);
   void emit_row(const BaselineHeader& header, const Rect& region, int y, std::size_t mcu_row);
   const std::uint8_t* chroma_row(const BaselineHeader& header, std::size_t component, int y,
@@ -110,7 +110,7 @@ class PRECAST_API BaselineDecoder {
   /// The position in `scan_` up to which `bytes_` may read.
   std::size_t scan_end_ = 0;
   std::vector<std::uint16_t> blended_;
-  std::array<std::vector<std::uint8_t>, 2> wide_;
+  std::array<std::vector<std::uint8_t>, 2> upsampled_;
   Scratch memory_;
   /// The region, in `memory_`: [height][stride] bytes of RGB or, if as_planes_ is true, planes of
   /// that size: one if the image is grey, otherwise three.

@@ -126,7 +126,7 @@ HWY_INLINE void to_natural_order(D d, const Rows<D>& eighths, Rows<D>& out,
 
 /// Loads, orders and dequantises blocks, in 16 bits as libjpeg-turbo does, and clears them.
 template <class D, std::size_t kBlocks>
-HWY_INLINE void take_blocks(D d, std::int16_t* const (&blocks)[kBlocks],
+HWY_INLINE void load_blocks(D d, std::int16_t* const (&blocks)[kBlocks],
                             const BlockQuantizers& quantizers, Rows<D>& out) {
   Rows<D> eighths;
   for (std::size_t i = 0; i < 8; ++i) eighths.v[i] = load_eighths(d, blocks, i);
@@ -165,10 +165,10 @@ HWY_INLINE void gather_rows(const __m512i (&blocks)[4], hn::Vec512<std::int16_t>
   rows[3].raw = _mm512_shuffle_i32x4(b, d, 0xDD);
 }
 
-/// Same as take_blocks(), but with permutations across a whole block.
+/// Same as load_blocks(), but with permutations across a whole block.
 template <class D>
-HWY_INLINE void take_four(D /*d*/, std::int16_t* const (&blocks)[4],
-                          const BlockQuantizers& quantizers, Rows<D>& out) {
+HWY_INLINE void load_four_blocks(D /*d*/, std::int16_t* const (&blocks)[4],
+                                 const BlockQuantizers& quantizers, Rows<D>& out) {
   const __m512i upper = _mm512_load_si512(kZigzagIndices.upper_rows);
   const __m512i lower = _mm512_load_si512(kZigzagIndices.lower_rows);
   const __m512i upper_factors = _mm512_load_si512(quantizers.values.data());
@@ -190,7 +190,7 @@ HWY_INLINE void take_four(D /*d*/, std::int16_t* const (&blocks)[4],
 
 /// Transposes four blocks, narrows them and stores their samples.
 template <class D>
-HWY_INLINE void store_four(const Rows<D>& rows, std::uint8_t* samples, std::size_t stride) {
+HWY_INLINE void store_four_blocks(const Rows<D>& rows, std::uint8_t* samples, std::size_t stride) {
   __m512i pairs[4];
   for (std::size_t i = 0; i < 4; ++i)
     pairs[i] = _mm512_packs_epi16(rows.v[2 * i].raw, rows.v[2 * i + 1].raw);
@@ -222,12 +222,12 @@ void transform_ifast(const BlockRow& row) {
     std::int16_t* blocks[4];
     find_blocks(row, at, none, blocks);
     Rows<D> rows;
-    take_four(d, blocks, *row.quantizers, rows);
+    load_four_blocks(d, blocks, *row.quantizers, rows);
     ifast_columns(d, rows);
     transpose_blocks(d, rows);
     ifast_columns(d, rows);
     for (auto& of : rows.v) of = hn::ShiftRight<5>(of);
-    store_four(rows, samples, row.stride);
+    store_four_blocks(rows, samples, row.stride);
   }
 }
 
@@ -246,7 +246,7 @@ void transform_ifast(const BlockRow& row) {
     std::int16_t* blocks[kBlocks];
     find_blocks(row, at, none, blocks);
     Rows<D> rows;
-    take_blocks(d, blocks, *row.quantizers, rows);
+    load_blocks(d, blocks, *row.quantizers, rows);
     ifast_columns(d, rows);
     transpose_blocks(d, rows);
     ifast_columns(d, rows);
@@ -272,7 +272,7 @@ void transform_islow(const BlockRow& row) {
       std::int16_t* blocks[kBlocks];
       find_blocks(row, at + b, none, blocks);
       Rows<D> rows;
-      take_blocks(d, blocks, *row.quantizers, rows);
+      load_blocks(d, blocks, *row.quantizers, rows);
       for (std::size_t y = 0; y < 8; ++y) hn::StoreU(rows.v[y], d, values + 16 * y + 8 * b);
     }
     PairSamples samples;

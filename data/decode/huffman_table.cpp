@@ -28,20 +28,20 @@ HuffmanTable::Entry HuffmanTable::entry_of(std::uint8_t symbol, int code_length,
 }
 
 HuffmanTable::SkipEntry HuffmanTable::skip_entry_of(std::uint32_t bits) const {
-  unsigned taken = 0, places = 0;
+  unsigned taken = 0, total_advance = 0;
   while (taken < kSkipBits) {
     // The shift appends zeros that are not in the data, so an entry that needs them is not valid.
     const Entry entry =
         lookup_[(bits << taken & ((1U << kSkipBits) - 1)) >> (kSkipBits - kLookupBits)];
-    if (entry == 0 || taken + length(entry) > (taken == 0 ? kMostSkippedBits : kSkipBits)) break;
+    if (entry == 0 || taken + length(entry) > (taken == 0 ? kMaxSkippedBits : kSkipBits)) break;
     const bool ends = advance(entry) == kEndOfBlock;
-    if (!ends && places + advance(entry) > kMostSkipped) break;
+    if (!ends && total_advance + advance(entry) > kMaxSkipped) break;
     taken += length(entry);
-    places += advance(entry);
+    total_advance += advance(entry);
     if (ends) break;
   }
-  if (taken == 0) places = kNotSkipped;
-  return static_cast<SkipEntry>(taken | places << 8);
+  if (taken == 0) total_advance = kNotSkipped;
+  return static_cast<SkipEntry>(taken | total_advance << 8);
 }
 
 bool HuffmanTable::build(const HuffmanSpec& spec, Kind kind) {
@@ -58,18 +58,18 @@ bool HuffmanTable::build(const HuffmanSpec& spec, Kind kind) {
   lookup_.fill(0);
   std::ranges::copy(spec.symbols, symbols_.begin());
   std::uint32_t code = 0;
-  std::uint32_t place = 0;
+  std::uint32_t symbol_index = 0;
   for (int length = 1; length <= 16; ++length) {
     const std::uint32_t count = spec.counts[static_cast<std::size_t>(length - 1)];
     // Also rejects the code of all ones, which T.81 reserves; libjpeg accepts it, but it is rare.
     if (code + count > (1U << length) - 1 && count > 0) return false;
     symbol_offset_[static_cast<std::size_t>(length)] =
-        static_cast<std::int32_t>(place) - static_cast<std::int32_t>(code);
-    for (std::uint32_t i = 0; i < count; ++i, ++code, ++place) {
+        static_cast<std::int32_t>(symbol_index) - static_cast<std::int32_t>(code);
+    for (std::uint32_t i = 0; i < count; ++i, ++code, ++symbol_index) {
       if (length > kLookupBits) continue;
       const int rest = kLookupBits - length;
       std::fill_n(lookup_.data() + (code << rest), std::size_t{1} << rest,
-                  entry_of(symbols_[place], length, kind));
+                  entry_of(symbols_[symbol_index], length, kind));
     }
     past_codes_[static_cast<std::size_t>(length)] = code << (16 - length);
     code <<= 1;
@@ -86,9 +86,9 @@ bool HuffmanTable::build(const HuffmanSpec& spec, Kind kind) {
 HuffmanTable::Entry HuffmanTable::find_long(std::uint32_t bits) const {
   for (int length = kLookupBits + 1; length <= 16; ++length) {
     if (bits >= past_codes_[static_cast<std::size_t>(length)]) continue;
-    const auto place = static_cast<std::int32_t>(bits >> (16 - length)) +
-                       symbol_offset_[static_cast<std::size_t>(length)];
-    return entry_of(symbols_[static_cast<std::size_t>(place)], length, kind_);
+    const auto symbol_index = static_cast<std::int32_t>(bits >> (16 - length)) +
+                              symbol_offset_[static_cast<std::size_t>(length)];
+    return entry_of(symbols_[static_cast<std::size_t>(symbol_index)], length, kind_);
   }
   return 0;
 }

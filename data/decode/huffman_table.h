@@ -30,12 +30,12 @@ class PRECAST_API HuffmanTable {
 
   /// Used to skip over a block: describes the symbols (at least one) that kSkipBits bits contain.
   /// Bits 0-7: length of codes and coefficients together, in bits; 8-15: advance in the block, at
-  /// most kMostSkipped, plus kEndOfBlock if the last symbol ends the block. kNotSkipped: no symbol
-  /// can be determined, or it takes more than kMostSkippedBits.
+  /// most kMaxSkipped, plus kEndOfBlock if the last symbol ends the block. kNotSkipped: no symbol
+  /// can be determined, or it takes more than kMaxSkippedBits.
   using SkipEntry = std::uint16_t;
   static constexpr int kSkipBits = 11;
-  static constexpr unsigned kMostSkippedBits = 18;
-  static constexpr unsigned kMostSkipped = 32;
+  static constexpr unsigned kMaxSkippedBits = 18;
+  static constexpr unsigned kMaxSkipped = 32;
   static constexpr unsigned kNotSkipped = 192;
 
   enum class Kind { dc, ac };
@@ -46,7 +46,7 @@ class PRECAST_API HuffmanTable {
   bool build(const HuffmanSpec& spec, Kind kind);
 
   /// Whether both tables were built from the same codes.
-  [[nodiscard]] bool decodes_like(const HuffmanTable& other) const {
+  [[nodiscard]] bool has_same_codes(const HuffmanTable& other) const {
     return kind_ == other.kind_ && spec_ == other.spec_;
   }
 
@@ -67,8 +67,8 @@ class PRECAST_API HuffmanTable {
 
   std::array<Entry, 1U << kLookupBits> lookup_{};
   std::array<SkipEntry, 1U << kSkipBits> skip_lookup_{};
-  /// Per length: the first code, left-aligned to 16 bits, that is too large for that length, and
-  /// the offset from a code of that length to the index of its symbol.
+  /// For each code length: the first 16-bit value (left-aligned) that is above all codes up to this
+  /// length, and the offset from a code of this length to the index of its symbol.
   std::array<std::uint32_t, 18> past_codes_{};
   std::array<std::int32_t, 17> symbol_offset_{};
   std::vector<std::uint8_t> spec_;

@@ -44,7 +44,7 @@ class IndexedDecoder {
   template <typename Decode>
   std::invoke_result_t<const Decode&> with_index(std::uint64_t sample, const Decode& decode) {
     if (index_ == nullptr) return decode();
-    if (!index_->wants(sample)) return decode(index_->find(sample));
+    if (!index_->accepts(sample)) return decode(index_->find(sample));
     const auto pixels = decode(index_->interval(sample), found_);
     index_->add(sample, found_);
     return pixels;

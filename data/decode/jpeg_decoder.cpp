@@ -86,9 +86,9 @@ DecodedPixels JpegDecoder::decode_planes(std::span<const std::byte> jpeg, int he
                            {.interval = interval, .points = &found});
 }
 
-bool JpegDecoder::in_order(std::span<const std::byte> jpeg, int height, int width) {
+bool JpegDecoder::is_intact(std::span<const std::byte> jpeg, int height, int width) {
   const auto header = State::header_of(jpeg, height, width);
-  return header && state_->baseline.in_order(jpeg, *header);
+  return header && state_->baseline.is_intact(jpeg, *header);
 }
 
 }  // namespace precast::data

@@ -48,8 +48,8 @@ class PRECAST_API JpegDecoder {
   /// which libjpeg only warns, such as a truncated JPEG), or are crafted to cost far more
   /// time or memory than their size suggests: above kMaxPixels, a progressive JPEG of more than 256
   /// MiB of coefficients (89 megapixels in 4:2:0) or 200 scans, arithmetic coding. Data below the
-  /// region, and data that checkpoints allow to skip, is not checked. After an exception, the
-  /// decoder can still be used.
+  /// region, and data that is skipped with the help of checkpoints, are not checked. After an
+  /// exception, the decoder can still be used.
   ImageView decode(std::span<const std::byte> jpeg, int height, int width, const Rect& region,
                    const JpegCheckpoints& checkpoints = {});
   /// Decodes as above, and also finds the checkpoints, one every `interval` MCUs.
@@ -71,7 +71,7 @@ class PRECAST_API JpegDecoder {
   /// Whether a JPEG is of the common kind, has this size, and would decode to its end without a
   /// warning. Produces no pixels, so it takes a fraction of the time of decode(). To check the
   /// other kinds of JPEG, for which it returns false, use decode().
-  [[nodiscard]] bool in_order(std::span<const std::byte> jpeg, int height, int width);
+  [[nodiscard]] bool is_intact(std::span<const std::byte> jpeg, int height, int width);
 
  private:
   struct State;

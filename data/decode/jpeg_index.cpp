@@ -59,12 +59,12 @@ JpegCheckpoints JpegIndex::find(std::uint64_t sample) const {
   return {interval_, {entry + 1, *entry}};
 }
 
-bool JpegIndex::wants(std::uint64_t sample) const {
+bool JpegIndex::accepts(std::uint64_t sample) const {
   if (!parts_.empty()) {
     const Part& part = part_of(sample);
-    return part.index->wants(sample - part.first_sample);
+    return part.index->accepts(sample - part.first_sample);
   }
-  if (shared_) return shared_->wants(sample);
+  if (shared_) return shared_->accepts(sample);
   return !sidecar_ && entries_[sample].load(std::memory_order_relaxed) == nullptr &&
          !full_.load(std::memory_order_relaxed);
 }
@@ -77,10 +77,10 @@ void JpegIndex::add(std::uint64_t sample, std::span<const std::uint64_t> points)
   if (shared_) return shared_->add(sample, points);
   const std::size_t numbers = points.size() + 1;
   const std::scoped_lock lock(mutex_);
-  if (!wants(sample)) return;
+  if (!accepts(sample)) return;
   const bool opens_block = blocks_.empty() || used_in_block_ + numbers > kBlockNumbers;
   // If these checkpoints do not fit in the last block, its unused end counts as well, so that
-  // bytes_at_most() is a limit of bytes().
+  // max_memory_bytes() is a limit of bytes().
   const std::uint64_t used_bytes =
       (opens_block ? bytes_.load() : used_bytes_) + numbers * sizeof(std::uint64_t);
   if (used_bytes > max_bytes_) {
@@ -109,13 +109,13 @@ std::uint64_t JpegIndex::bytes() const {
   return bytes;
 }
 
-std::uint64_t JpegIndex::bytes_at_most() const {
+std::uint64_t JpegIndex::max_memory_bytes() const {
   if (!parts_.empty()) {
     std::uint64_t bytes = 0;
-    for (const Part& part : parts_) bytes += part.index->bytes_at_most();
+    for (const Part& part : parts_) bytes += part.index->max_memory_bytes();
     return bytes;
   }
-  if (shared_) return shared_->bytes_at_most();
+  if (shared_) return shared_->max_memory_bytes();
   if (sidecar_ || max_bytes_ == UINT64_MAX) return bytes();
   // add() limits the bytes up to the last entry. The rest of the last block may be unused.
   return max_bytes_ + kBlockNumbers * sizeof(std::uint64_t) + entries_.size() * sizeof(Entry);
@@ -125,7 +125,7 @@ std::string JpegIndex::share() {
   std::string addresses;
   for (Part& part : parts_) addresses += part.index->share() + ' ';
   if (!parts_.empty()) return addresses;
-  if (!grows_alone()) return {};
+  if (!can_grow_unshared()) return {};
   shared_ = SharedCheckpoints::make(samples_, interval_, max_bytes_);
   if (!shared_) return {};
   entries_ = std::vector<std::atomic<Entry>>();
@@ -140,7 +140,7 @@ bool JpegIndex::join(const std::string& address) {
     for (Part& part : parts_) any |= std::getline(addresses, one, ' ') && part.index->join(one);
     return any;
   }
-  if (!grows_alone()) return false;
+  if (!can_grow_unshared()) return false;
   shared_ = SharedCheckpoints::open(address, samples_, interval_);
   if (!shared_) return false;
   entries_ = std::vector<std::atomic<Entry>>();
@@ -150,7 +150,7 @@ bool JpegIndex::join(const std::string& address) {
 void JpegIndex::limit(std::uint64_t max_bytes) {
   for (Part& part : parts_)
     part.index->limit(share_of(max_bytes, part.index->samples(), samples()));
-  if (grows_alone()) max_bytes_ = std::min(max_bytes_, max_bytes);
+  if (can_grow_unshared()) max_bytes_ = std::min(max_bytes_, max_bytes);
 }
 
 bool JpegIndex::write(const std::filesystem::path& path, const std::string& fingerprint,

@@ -25,8 +25,8 @@ namespace precast::data {
 /// write().
 class PRECAST_API JpegIndex {
  public:
-  /// An empty index. @param max_bytes size limit, which includes memory between checkpoints that
-  /// stays unused; checkpoints that would exceed it are not added.
+  /// An empty index. @param max_bytes limit for the checkpoints, including memory between them that
+  /// stays unused; add() drops checkpoints that would exceed it.
   JpegIndex(std::uint64_t samples, std::size_t interval, std::uint64_t max_bytes);
   /// The index of a dataset of several files. @param files the indexes of the files, in order; not
   /// null.
@@ -40,8 +40,8 @@ class PRECAST_API JpegIndex {
   [[nodiscard]] JpegCheckpoints find(std::uint64_t sample) const;
   /// Whether add() would keep a sample's checkpoints. Call this before finding them, because that
   /// takes time.
-  [[nodiscard]] bool wants(std::uint64_t sample) const;
-  /// @param points empty for a JPEG without checkpoints; wants() then returns false for this
+  [[nodiscard]] bool accepts(std::uint64_t sample) const;
+  /// @param points empty for a JPEG without checkpoints; accepts() then returns false for this
   /// sample.
   void add(std::uint64_t sample, std::span<const std::uint64_t> points);
 
@@ -72,7 +72,7 @@ class PRECAST_API JpegIndex {
   /// Memory in use in bytes, allocated by this process or mapped.
   [[nodiscard]] std::uint64_t bytes() const;
   /// Upper limit of bytes() for an index that grows.
-  [[nodiscard]] std::uint64_t bytes_at_most() const;
+  [[nodiscard]] std::uint64_t max_memory_bytes() const;
 
  private:
   /// Points to the number of checkpoints; the checkpoints follow it.
@@ -83,7 +83,7 @@ class PRECAST_API JpegIndex {
     std::uint64_t first_sample = 0;
   };
   /// Whether the index can grow and is not shared.
-  [[nodiscard]] bool grows_alone() const {
+  [[nodiscard]] bool can_grow_unshared() const {
     return parts_.empty() && !sidecar_ && !shared_ && max_bytes_ > 0;
   }
   /// The part that contains the sample.

@@ -49,7 +49,7 @@ constexpr std::uint64_t blocks_of(std::uint64_t samples) {
   return samples / kSidecarBlockSamples + (samples % kSidecarBlockSamples != 0 ? 1 : 0);
 }
 
-std::uint64_t number_of(const std::string& fingerprint) {
+std::uint64_t parse_fingerprint(const std::string& fingerprint) {
   return std::stoull(fingerprint, nullptr, 16);
 }
 
@@ -89,8 +89,8 @@ JpegSidecarWriter::JpegSidecarWriter(const std::filesystem::path& path, std::siz
     : file_(path, ops), interval_(interval) {
   require(interval > 0, "the distance between checkpoints is above 0");
   // Readers reject this header of zeros until complete() overwrites it.
-  const std::array<std::byte, sizeof(SidecarHeader)> room{};
-  file_.append(room);
+  const std::array<std::byte, sizeof(SidecarHeader)> placeholder{};
+  file_.append(placeholder);
 }
 
 void JpegSidecarWriter::add(std::span<const std::uint64_t> points) {
@@ -114,7 +114,7 @@ void JpegSidecarWriter::flush_block() {
 
 void JpegSidecarWriter::complete(const std::string& fingerprint) {
   if (!ends_.empty()) flush_block();
-  SidecarHeader header{.fingerprint = number_of(fingerprint),
+  SidecarHeader header{.fingerprint = parse_fingerprint(fingerprint),
                        .interval = interval_,
                        .samples = samples_,
                        .table_at = file_.size()};
@@ -140,7 +140,7 @@ JpegSidecar::JpegSidecar(std::span<const std::byte> bytes, const std::string& fi
   open(fingerprint);
 }
 
-void JpegSidecar::refuse(std::string_view expected, const std::string& got) const {
+void JpegSidecar::throw_invalid(std::string_view expected, const std::string& got) const {
   const std::filesystem::path path = file_ ? file_->path() : "memory";
   throw DataError(fmt::format("{}: expected {}, got {}. Recreate it with: precast index {}",
                               path.string(), expected, got,
@@ -150,31 +150,33 @@ void JpegSidecar::refuse(std::string_view expected, const std::string& got) cons
 /// Verifies header and table.
 void JpegSidecar::open(const std::string& fingerprint) {
   SidecarHeader header;
-  if (bytes_.size() < sizeof header) refuse("a JPEG index", fmt::format("{} bytes", bytes_.size()));
+  if (bytes_.size() < sizeof header)
+    throw_invalid("a JPEG index", fmt::format("{} bytes", bytes_.size()));
   std::memcpy(&header, bytes_.data(), sizeof header);
-  if (!is_index(header.magic)) refuse("a JPEG index", "another kind of file");
+  if (!is_index(header.magic)) throw_invalid("a JPEG index", "another kind of file");
   if (header.magic != kMagic)
-    refuse("version 02 of the JPEG index format", version_of(header.magic));
-  if (header.fingerprint != number_of(fingerprint) || header.samples != samples_)
-    refuse("the index of this dataset", "the index of a different dataset");
+    throw_invalid("version 02 of the JPEG index format", version_of(header.magic));
+  if (header.fingerprint != parse_fingerprint(fingerprint) || header.samples != samples_)
+    throw_invalid("the index of this dataset", "the index of a different dataset");
   const std::uint64_t table_bytes = blocks_.size() * kTableEntryBytes;
   if (header.table_at > bytes_.size() || bytes_.size() - header.table_at != table_bytes ||
       header.table_at % sizeof(std::uint64_t) != 0)
-    refuse("a complete index", fmt::format("an index of the wrong size, {} bytes", bytes_.size()));
+    throw_invalid("a complete index",
+                  fmt::format("an index of the wrong size, {} bytes", bytes_.size()));
   const auto table = bytes_.last(table_bytes);
   verified_bytes_ = sizeof header + table.size();
   if (header.hash != hash_of_head(header, table))
-    refuse("an intact header and table", "damaged ones");
+    throw_invalid("an intact header and table", "damaged ones");
   if (header.interval == 0 || header.interval > kMaxCheckpointInterval)
-    refuse(fmt::format("1 to {} MCUs between checkpoints", kMaxCheckpointInterval),
-           std::to_string(header.interval));
+    throw_invalid(fmt::format("1 to {} MCUs between checkpoints", kMaxCheckpointInterval),
+                  std::to_string(header.interval));
   interval_ = header.interval;
   table_ = reinterpret_cast<const std::uint64_t*>(table.data());
   for (std::uint64_t block = 0; block < blocks_.size(); ++block) {
-    const std::uint64_t least = block_begin(block) + samples_of(block) * sizeof(std::uint64_t);
+    const std::uint64_t min_end = block_begin(block) + samples_of(block) * sizeof(std::uint64_t);
     const std::uint64_t end = block_end(block);
-    if (end < least || end > header.table_at || end % sizeof(std::uint64_t) != 0)
-      refuse("consecutive blocks of checkpoints", "a table with wrong positions");
+    if (end < min_end || end > header.table_at || end % sizeof(std::uint64_t) != 0)
+      throw_invalid("consecutive blocks of checkpoints", "a table with wrong positions");
   }
 }
 
@@ -200,7 +202,7 @@ JpegSidecar::Block JpegSidecar::verify(std::uint64_t block) const {
   return fits ? Block::intact : Block::damaged;
 }
 
-void JpegSidecar::report(std::uint64_t block) const {
+void JpegSidecar::warn_damaged(std::uint64_t block) const {
   if (damaged_.exchange(true) || !file_) return;
   const std::filesystem::path& path = file_->path();
   log_warning(
@@ -216,14 +218,14 @@ JpegCheckpoints JpegSidecar::find(std::uint64_t sample) const {
   if (state == Block::unknown) {
     state = verify(block);
     blocks_[block].store(state, std::memory_order_relaxed);
-    if (state == Block::damaged) report(block);
+    if (state == Block::damaged) warn_damaged(block);
   }
   if (state == Block::damaged) return {};
   const auto* const ends =
       reinterpret_cast<const std::uint64_t*>(bytes_.data() + block_begin(block));
-  const std::uint64_t place = sample % kSidecarBlockSamples;
-  const std::uint64_t begin = place == 0 ? 0 : ends[place - 1];
-  return {interval_, {ends + samples_of(block) + begin, ends[place] - begin}};
+  const std::uint64_t index = sample % kSidecarBlockSamples;
+  const std::uint64_t begin = index == 0 ? 0 : ends[index - 1];
+  return {interval_, {ends + samples_of(block) + begin, ends[index] - begin}};
 }
 
 }  // namespace precast::data

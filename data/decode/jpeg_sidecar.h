@@ -93,12 +93,12 @@ class PRECAST_API JpegSidecar {
   enum class Block : std::uint8_t { unknown, intact, damaged };
 
   void open(const std::string& fingerprint);
-  [[noreturn]] void refuse(std::string_view expected, const std::string& got) const;
+  [[noreturn]] void throw_invalid(std::string_view expected, const std::string& got) const;
   [[nodiscard]] std::uint64_t block_begin(std::uint64_t block) const;
   [[nodiscard]] std::uint64_t block_end(std::uint64_t block) const;
   [[nodiscard]] std::uint64_t samples_of(std::uint64_t block) const;
   [[nodiscard]] Block verify(std::uint64_t block) const;
-  void report(std::uint64_t block) const;
+  void warn_damaged(std::uint64_t block) const;
 
   /// Null if the sidecar is in memory.
   std::unique_ptr<MappedFile> file_;

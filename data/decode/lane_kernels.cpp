@@ -18,7 +18,7 @@ namespace {
 
 /// The bit that is set in places after the block's coefficients.
 constexpr std::uint64_t kPastBlock = 64;
-static_assert(2 * kPastBlock == kBlockPlaces);
+static_assert(2 * kPastBlock == kBlockPositions);
 
 HWY_INLINE std::uint64_t bits_at(const std::uint8_t* bytes, std::uint64_t bit) {
   std::uint64_t next = 0;
@@ -43,32 +43,32 @@ HWY_INLINE const LaneEntry* choose_table(std::uint8_t ends, const LaneEntry* ins
 }
 
 /// A lane's state while it is in registers.
-struct Running {
-  std::uint64_t bit, place, window;
+struct LaneState {
+  std::uint64_t bit, position, window;
   const LaneEntry* table;
 };
 
 /// The index of the block that the next symbol belongs to.
-HWY_INLINE std::uint64_t block_of(std::uint64_t place) {
-  return (place + 1) / kBlockPlaces;
+HWY_INLINE std::uint64_t block_of(std::uint64_t position) {
+  return (position + 1) / kBlockPositions;
 }
 
 /// Decodes one symbol and reads the window again. Used for symbols that entries cannot describe,
-/// and if a coefficient in the last place ends the block.
-/// @param counts whether to report damage; invalid data after a lane's end is not damage.
+/// and for a coefficient in a block's last place, after which there is no end-of-block symbol.
+/// @param report_damage whether to report damage; invalid data after a lane's end is not damage.
 /// @param out    receives the coefficient; may be null.
-HWY_NOINLINE HWY_ATTR Running take_symbol(LaneScan& scan, Running lane, bool counts,
-                                          LaneBlock* out) {
+HWY_NOINLINE HWY_ATTR LaneState decode_symbol(LaneScan& scan, LaneState lane, bool report_damage,
+                                              LaneBlock* out) {
   const LaneSymbol symbol = scan.tables->symbol(lane.table, bits_at(scan.bytes, lane.bit));
-  const std::uint64_t block = block_of(lane.place);
-  const std::uint64_t place = lane.place + symbol.advance;
-  const std::uint64_t coefficients = place - block * kBlockPlaces;
+  const std::uint64_t block = block_of(lane.position);
+  const std::uint64_t position = lane.position + symbol.advance;
+  const std::uint64_t coefficients = position - block * kBlockPositions;
   const bool exceeds = coefficients > kPastBlock;
-  if (counts && (!symbol.exists || exceeds)) scan.damaged = true;
+  if (report_damage && (!symbol.exists || exceeds)) scan.damaged = true;
   if (out != nullptr && !symbol.ends_block && !exceeds)
     out[block].coefficients[coefficients - 1] = symbol.value;
   const bool ends = symbol.ends_block || coefficients >= kPastBlock;
-  lane.place = ends ? place | kLastPlace : place;
+  lane.position = ends ? position | kLastPosition : position;
   lane.table = ends ? scan.next_dc[block] : scan.ac[block];
   lane.bit += symbol.bits;
   lane.window = bits_at(scan.bytes, lane.bit);
@@ -76,16 +76,16 @@ HWY_NOINLINE HWY_ATTR Running take_symbol(LaneScan& scan, Running lane, bool cou
 }
 
 template <int kBits>
-HWY_INLINE void take_entry(LaneScan& scan, const LaneEntry* const* ac,
-                           const LaneEntry* const* next_dc, std::int16_t* HWY_RESTRICT out,
-                           std::uint64_t lane_end, Running& lane) {
+HWY_INLINE void apply_entry(LaneScan& scan, const LaneEntry* const* ac,
+                            const LaneEntry* const* next_dc, std::int16_t* HWY_RESTRICT out,
+                            std::uint64_t lane_end, LaneState& lane) {
   const LaneEntry* const entry = lane.table + (lane.window >> (64 - kBits));
-  const std::uint64_t block = block_of(lane.place);
-  const std::uint64_t first = lane.place + entry->advance;
+  const std::uint64_t block = block_of(lane.position);
+  const std::uint64_t first = lane.position + entry->advance;
   const std::uint64_t second = first + entry->second_advance;
   if (HWY_UNLIKELY((second & kPastBlock) != 0)) {
-    const Running before = lane;
-    lane = take_symbol(scan, before, before.place < lane_end, scan.blocks);
+    const LaneState before = lane;
+    lane = decode_symbol(scan, before, before.position < lane_end, scan.blocks);
     return;
   }
   const std::uint64_t other_bits = (lane.window & ~std::uint64_t{0} >> kBits) >> entry->shift;
@@ -93,7 +93,7 @@ HWY_INLINE void take_entry(LaneScan& scan, const LaneEntry* const* ac,
   out[second - 1] = entry->second_value;  // NOLINT(bugprone-signed-char-misuse): a small number
   out[first - 1] =
       static_cast<std::int16_t>(static_cast<std::uint64_t>(entry->first_value) + other_bits);
-  lane.place = second | entry->end;
+  lane.position = second | entry->end;
   lane.table = choose_table(entry->end, ac[block], next_dc[block]);
   const unsigned bits = entry->bits;
   lane.bit += bits;
@@ -103,16 +103,16 @@ HWY_INLINE void take_entry(LaneScan& scan, const LaneEntry* const* ac,
 /// Decodes the last entries of a lane again, up to the lane's end, without writing coefficients.
 /// @return the position at which the last block ends.
 template <int kBits>
-HWY_NOINLINE HWY_ATTR std::uint64_t find_end(LaneScan& scan, Running lane, std::uint64_t end) {
-  while (lane.place < end) {
+HWY_NOINLINE HWY_ATTR std::uint64_t find_end(LaneScan& scan, LaneState lane, std::uint64_t end) {
+  while (lane.position < end) {
     lane.window = bits_at(scan.bytes, lane.bit);
     const LaneEntry entry = lane.table[lane.window >> (64 - kBits)];
-    const std::uint64_t block = block_of(lane.place);
-    const std::uint64_t second = lane.place + entry.advance + entry.second_advance;
+    const std::uint64_t block = block_of(lane.position);
+    const std::uint64_t second = lane.position + entry.advance + entry.second_advance;
     if ((second & kPastBlock) != 0) {
-      lane = take_symbol(scan, lane, false, nullptr);
+      lane = decode_symbol(scan, lane, false, nullptr);
     } else {
-      lane.place = second | entry.end;
+      lane.position = second | entry.end;
       lane.table = entry.end != 0 ? scan.next_dc[block] : scan.ac[block];
       lane.bit += entry.bits;
     }
@@ -128,29 +128,29 @@ HWY_INLINE void run(LaneScan& scan, Lane* lanes, std::index_sequence<kLane...> /
   const LaneEntry* const* const ac = scan.ac;
   const LaneEntry* const* const next_dc = scan.next_dc;
   std::int16_t* const out = scan.blocks->coefficients;
-  Running running[] = {{lanes[kLane].bit, lanes[kLane].place, 0, lanes[kLane].table}...};
+  LaneState running[] = {{lanes[kLane].bit, lanes[kLane].position, 0, lanes[kLane].table}...};
   const std::uint64_t end[] = {lanes[kLane].end...};
-  std::uint64_t bit_before[sizeof...(kLane)] = {}, place_before[sizeof...(kLane)] = {};
+  std::uint64_t bit_before[sizeof...(kLane)] = {}, position_before[sizeof...(kLane)] = {};
   bool any_ended = false;
   do {
     ((bit_before[kLane] = running[kLane].bit), ...);
-    ((place_before[kLane] = running[kLane].place), ...);
-    static_assert(3 * LaneEntry::kMostBits <= 57);
+    ((position_before[kLane] = running[kLane].position), ...);
+    static_assert(3 * LaneEntry::kMaxBits <= 57);
     ((running[kLane].window = bits_at(bytes, running[kLane].bit)), ...);
-    (take_entry<kBits>(scan, ac, next_dc, out, end[kLane], running[kLane]), ...);
-    (take_entry<kBits>(scan, ac, next_dc, out, end[kLane], running[kLane]), ...);
-    (take_entry<kBits>(scan, ac, next_dc, out, end[kLane], running[kLane]), ...);
-    any_ended = ((running[kLane].place >= end[kLane]) | ...);
+    (apply_entry<kBits>(scan, ac, next_dc, out, end[kLane], running[kLane]), ...);
+    (apply_entry<kBits>(scan, ac, next_dc, out, end[kLane], running[kLane]), ...);
+    (apply_entry<kBits>(scan, ac, next_dc, out, end[kLane], running[kLane]), ...);
+    any_ended = ((running[kLane].position >= end[kLane]) | ...);
   } while (HWY_LIKELY(!any_ended));
   const auto leave = [&](std::size_t k, Lane& lane) HWY_ATTR {
     lane.bit = running[k].bit;
-    lane.place = running[k].place;
+    lane.position = running[k].position;
     lane.table = running[k].table;
-    if (lane.place < lane.end) return;
-    const std::uint64_t block = block_of(place_before[k]);
-    const bool begins = (place_before[k] & kLastPlace) == kLastPlace;
+    if (lane.position < lane.end) return;
+    const std::uint64_t block = block_of(position_before[k]);
+    const bool begins = (position_before[k] & kLastPosition) == kLastPosition;
     lane.end_bit = find_end<kBits>(
-        scan, {bit_before[k], place_before[k], 0, begins ? next_dc[block - 1] : ac[block]},
+        scan, {bit_before[k], position_before[k], 0, begins ? next_dc[block - 1] : ac[block]},
         lane.end);
   };
   (leave(kLane, lanes[kLane]), ...);
@@ -158,7 +158,7 @@ HWY_INLINE void run(LaneScan& scan, Lane* lanes, std::index_sequence<kLane...> /
 
 template <int kBits>
 void run_some(LaneScan& scan, std::span<Lane> lanes) {
-  static_assert(LaneShape::kMostLanes == 4);
+  static_assert(LaneShape::kMaxLanes == 4);
   switch (lanes.size()) {
     case 1:
       return run<kBits>(scan, lanes.data(), std::make_index_sequence<1>());

@@ -12,24 +12,24 @@ namespace precast::data {
 struct Lane {
   /// Position of the next bit, in the bytes of LaneScan.
   std::uint64_t bit = 0;
-  /// kBlockPlaces * block + zigzag index of the next coefficient; kBlockPlaces * block - 1 before
-  /// the block.
-  std::uint64_t place = 0;
-  /// `place` after the last block. A lane that has reached it may have decoded up to kMostPast more
-  /// entries.
+  /// kBlockPositions * block + zigzag index of the next coefficient; kBlockPositions * block - 1
+  /// before the block.
+  std::uint64_t position = 0;
+  /// `position` after the last block. A lane that has reached it may have decoded up to kMaxOverrun
+  /// more entries.
   std::uint64_t end = 0;
   /// The position at which the last block ended. Set when the lane has reached its end.
   std::uint64_t end_bit = 0;
   const LaneEntry* table = nullptr;
 };
-inline constexpr std::size_t kMostPast = 2;
+inline constexpr std::size_t kMaxOverrun = 2;
 
 /// A block's coefficients in zigzag order, and the places after them, which stay unused.
 struct alignas(64) LaneBlock {
   std::int16_t coefficients[64] = {};
-  std::int16_t after[kBlockPlaces - 64];
+  std::int16_t after[kBlockPositions - 64];
 };
-static_assert(sizeof(LaneBlock) == kBlockPlaces * sizeof(std::int16_t));
+static_assert(sizeof(LaneBlock) == kBlockPositions * sizeof(std::int16_t));
 
 /// The data that all lanes of an image read and write.
 struct LaneScan {
@@ -51,8 +51,8 @@ inline constexpr std::size_t kBytesPerBlock = 64 * 27 / 8;
 inline constexpr std::size_t kBytesAhead = 32;
 
 /// Decodes until at least one lane has reached its end. That lane has then decoded at most
-/// kMostPast entries after its last block.
-/// @param lanes at most LaneShape::kMostLanes.
+/// kMaxOverrun entries after its last block.
+/// @param lanes at most LaneShape::kMaxLanes.
 PRECAST_API void run_lanes(LaneScan& scan, std::span<Lane> lanes);
 
 /// Whether this CPU has the instructions that make lanes worthwhile.

@@ -31,10 +31,10 @@ std::int16_t value_of(Symbol symbol, std::uint64_t bits) {
 LaneEntry entry_of(Symbol symbol, std::uint64_t bits, unsigned known, bool is_dc) {
   const unsigned size = HuffmanTable::size(symbol);
   // The first bit of a coefficient, which determines its sign, must also be known.
-  const unsigned least = HuffmanTable::code_length(symbol) + (size > 0 ? 1 : 0);
+  const unsigned min_bits = HuffmanTable::code_length(symbol) + (size > 0 ? 1 : 0);
   LaneEntry entry;
   entry.advance = LaneEntry::kNone + (is_dc ? 1 : 0);
-  if (symbol == 0 || least > known || HuffmanTable::length(symbol) > LaneEntry::kMostBits)
+  if (symbol == 0 || min_bits > known || HuffmanTable::length(symbol) > LaneEntry::kMaxBits)
     return entry;
   entry.bits = static_cast<std::uint8_t>(HuffmanTable::length(symbol));
   const unsigned missing = std::max(HuffmanTable::length(symbol), known) - known;
@@ -45,7 +45,7 @@ LaneEntry entry_of(Symbol symbol, std::uint64_t bits, unsigned known, bool is_dc
   } else if (HuffmanTable::advance(symbol) == HuffmanTable::kEndOfBlock) {
     // Writes a zero at the next place, which already contains zero.
     entry.advance = 1;
-    entry.end = kLastPlace;
+    entry.end = kLastPosition;
   } else {
     entry.advance = static_cast<std::uint8_t>(HuffmanTable::advance(symbol));
   }
@@ -57,7 +57,7 @@ void add_second(Symbol symbol, std::uint64_t bits, LaneEntry& entry) {
   if (value != static_cast<std::int8_t>(value)) return;
   entry.bits = static_cast<std::uint8_t>(entry.bits + HuffmanTable::length(symbol));
   if (HuffmanTable::advance(symbol) == HuffmanTable::kEndOfBlock) {
-    entry.end = kLastPlace;
+    entry.end = kLastPosition;
     return;
   }
   entry.second_advance = static_cast<std::uint8_t>(HuffmanTable::advance(symbol));
@@ -86,7 +86,7 @@ LaneTables::LaneTables(std::span<const HuffmanTable> tables, int bits)
   std::vector<std::size_t> made;
   for (std::size_t c = 0; c < tables.size(); c += 2) {
     const auto same = std::ranges::find_if(made, [&](std::size_t of) {
-      return tables[of].decodes_like(tables[c]) && tables[of + 1].decodes_like(tables[c + 1]);
+      return tables[of].has_same_codes(tables[c]) && tables[of + 1].has_same_codes(tables[c + 1]);
     });
     first_of_.push_back(same != made.end() ? *same : c);
     if (same == made.end()) made.push_back(c);
@@ -113,9 +113,9 @@ void LaneTables::fill(std::size_t table, std::size_t ac_table) {
   }
 }
 
-bool LaneTables::decodes_like(std::span<const HuffmanTable> tables) const {
+bool LaneTables::has_same_codes(std::span<const HuffmanTable> tables) const {
   return std::ranges::equal(tables, sources_, [](const HuffmanTable& a, const HuffmanTable& b) {
-    return a.decodes_like(b);
+    return a.has_same_codes(b);
   });
 }
 
@@ -132,23 +132,23 @@ LaneSymbol LaneTables::symbol(const LaneEntry* table, std::uint64_t next_bits) c
 
 const LaneTables* LaneTableCache::find(std::span<const HuffmanTable> tables, int bits) {
   const auto known = std::ranges::find_if(
-      kept_, [&](const LaneTables& kept) { return kept.decodes_like(tables); });
-  if (known != kept_.end()) {
-    std::rotate(kept_.begin(), known, known + 1);
-    return &kept_.front();
+      cached_, [&](const LaneTables& cached) { return cached.has_same_codes(tables); });
+  if (known != cached_.end()) {
+    std::rotate(cached_.begin(), known, known + 1);
+    return &cached_.front();
   }
   const std::uint64_t hash = hash_of(tables);
   if (std::ranges::find(seen_, hash) == seen_.end()) {
-    if (seen_.size() < kRemembered) {
+    if (seen_.size() < kMaxSeen) {
       seen_.push_back(hash);
     } else {
-      seen_[std::exchange(oldest_, (oldest_ + 1) % kRemembered)] = hash;
+      seen_[std::exchange(oldest_, (oldest_ + 1) % kMaxSeen)] = hash;
     }
     return nullptr;
   }
-  if (kept_.size() == kKept) kept_.pop_back();
-  kept_.emplace(kept_.begin(), tables, bits);
-  return &kept_.front();
+  if (cached_.size() == kMaxCached) cached_.pop_back();
+  cached_.emplace(cached_.begin(), tables, bits);
+  return &cached_.front();
 }
 
 }  // namespace precast::data

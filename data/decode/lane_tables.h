@@ -14,9 +14,9 @@ namespace precast::data {
 /// the next. One loop decodes `lanes` segments alternately, so that the CPU can work on the other
 /// segments while it waits for a table lookup of one.
 struct LaneShape {
-  static constexpr std::size_t kMostLanes = 4;
+  static constexpr std::size_t kMaxLanes = 4;
 
-  /// Number of segments that are decoded together, at most kMostLanes. 0: segments are decoded one
+  /// Number of segments that are decoded together, at most kMaxLanes. 0: segments are decoded one
   /// after the other, by the loop that also decodes scans without checkpoints.
   std::size_t lanes = 0;
   /// Number of bits of the scan that index the lookup table: 10, 11 or 12.
@@ -26,37 +26,39 @@ struct LaneShape {
 /// The fastest shape for this CPU. Any shape gives the same pixels.
 [[nodiscard]] PRECAST_API LaneShape lane_shape_of_cpu();
 
-/// Number of places per block: 64 coefficients and as many unused places after them. A run that
+/// Number of places per block: 64 for its coefficients, and 64 unused places after them. A run that
 /// exceeds its block ends in the unused places, where it is detected.
-inline constexpr std::size_t kBlockPlaces = 128;
-inline constexpr std::uint8_t kLastPlace = kBlockPlaces - 1;
+inline constexpr std::size_t kBlockPositions = 128;
+inline constexpr std::uint8_t kLastPosition = kBlockPositions - 1;
 
 /// The result of one lookup: a symbol, with those bits of its coefficient that are in the lookup,
 /// and a second symbol if the lookup contains all its bits. Most members are bytes, because loading
 /// a byte costs fewer instructions than extracting bits.
 struct alignas(8) LaneEntry {
-  /// Bits of both symbols and their coefficients, at most kMostBits.
+  /// Bits of both symbols and their coefficients, at most kMaxBits.
   std::uint8_t bits = 0;
   /// Places from the previous coefficient to the first coefficient of this entry. 2 for DC, because
-  /// a block ends one place before the next block begins (kBlockPlaces). kNone or more means a
-  /// symbol that an entry cannot describe: the resulting place is past the block, and the symbol is
-  /// then read alone (LaneTables::symbol()).
+  /// the place at the end of a block is one before the next block's first place. kNone or more
+  /// means a symbol that an entry cannot describe: the resulting place is past the block, and the
+  /// symbol is then read alone (LaneTables::symbol()).
   std::uint8_t advance = kNone;
   /// Number of bits by which the window, without the lookup's bits, is shifted right to get the
   /// remaining bits of the first coefficient.
   std::uint8_t shift = 63;
-  /// kLastPlace if the last symbol ends the block, else 0.
+  /// kLastPosition if the last symbol ends the block, else 0.
   std::uint8_t end = 0;
   /// Places from the first to the second coefficient; 0 if there is no second one.
   std::uint8_t second_advance = 0;
   std::int8_t second_value = 0;
-  /// The first coefficient without its bits that are not in the lookup, which are added later.
+  /// The value of the first coefficient as far as the bits in the lookup determine it; its other
+  /// bits are added later.
   std::int16_t first_value = 0;
 
-  /// The value for AC tables; DC tables use kNone + 1.
+  /// The `advance` of a symbol that an entry cannot describe: kNone in AC tables, kNone + 1 in DC
+  /// tables.
   static constexpr std::uint8_t kNone = 64;
   /// Limited because three entries are decoded from 57 bits.
-  static constexpr unsigned kMostBits = 19;
+  static constexpr unsigned kMaxBits = 19;
 };
 static_assert(sizeof(LaneEntry) == 8);
 
@@ -80,7 +82,7 @@ class PRECAST_API LaneTables {
   LaneTables(std::span<const HuffmanTable> tables, int bits);
 
   /// Whether this object was made from the same tables.
-  [[nodiscard]] bool decodes_like(std::span<const HuffmanTable> tables) const;
+  [[nodiscard]] bool has_same_codes(std::span<const HuffmanTable> tables) const;
 
   [[nodiscard]] int bits() const { return bits_; }
   [[nodiscard]] const LaneEntry* dc(std::size_t component) const {
@@ -112,11 +114,11 @@ class PRECAST_API LaneTableCache {
   const LaneTables* find(std::span<const HuffmanTable> tables, int bits);
 
  private:
-  static constexpr std::size_t kKept = 2;
-  static constexpr std::size_t kRemembered = 8;
+  static constexpr std::size_t kMaxCached = 2;
+  static constexpr std::size_t kMaxSeen = 8;
 
   /// The most recently used first.
-  std::vector<LaneTables> kept_;
+  std::vector<LaneTables> cached_;
   /// Hashes of tables that were seen once; the oldest is replaced.
   std::vector<std::uint64_t> seen_;
   std::size_t oldest_ = 0;

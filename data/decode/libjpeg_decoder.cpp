@@ -18,7 +18,7 @@ namespace {
 constexpr int kFancyMargin = 1;
 /// libjpeg uses simple upsampling for a scanline of a few pixels; to avoid that for a narrow
 /// region, more of the image is decoded.
-constexpr int kLeastColumns = 16;
+constexpr int kMinColumns = 16;
 
 /// Whether libjpeg smooths the image across block borders, as it does if scans are missing. A crop
 /// would change the neighbours of the blocks at its border, and therefore their smoothing.
@@ -75,9 +75,9 @@ struct LibjpegDecoder::State {
   /// destructor may exist during longjmp(), so these functions contain only plain values.
   bool read_header(std::span<const std::byte> jpeg) {
     if (setjmp(jump) != 0) return false;
-    // libjpeg keeps tables between images: a file without tables would be decoded with those of an
-    // earlier image, and after a failure libjpeg could reject the next intact image. Therefore
-    // create a new decompressor for each image, which takes microseconds.
+    // Creating a new decompressor for each image takes microseconds. A decompressor keeps tables
+    // between images: a file without tables would be decoded with those of an earlier image, and
+    // after a failure, the next intact image could be rejected.
     jpeg_destroy_decompress(&decompress);
     jpeg_create_decompress(&decompress);
     decompress.progress = &progress;
@@ -88,10 +88,11 @@ struct LibjpegDecoder::State {
 
   /// @throws DataError for a JPEG that would take far more time or memory than its size suggests.
   void check_cost() {
-    const std::uint64_t whole = std::uint64_t{decompress.image_width} * decompress.image_height;
-    if (whole > kMaxPixels) {
+    const std::uint64_t image_pixels =
+        std::uint64_t{decompress.image_width} * decompress.image_height;
+    if (image_pixels > kMaxPixels) {
       throw DataError(
-          fmt::format("expected a JPEG of at most {} pixels, got {}", kMaxPixels, whole));
+          fmt::format("expected a JPEG of at most {} pixels, got {}", kMaxPixels, image_pixels));
     }
     // In an arithmetic-coded file, missing bits are not an error, so a file without data can claim
     // any number of pixels.
@@ -112,9 +113,9 @@ struct LibjpegDecoder::State {
     *first_column = 0;
     const int width = static_cast<int>(decompress.output_width);
     if (region.width < width && !is_smoothed(decompress)) {
-      const int left = std::max(0, std::min(region.column - kFancyMargin, width - kLeastColumns));
+      const int left = std::max(0, std::min(region.column - kFancyMargin, width - kMinColumns));
       const int right = std::min(
-          width, std::max(region.column + region.width + kFancyMargin, left + kLeastColumns));
+          width, std::max(region.column + region.width + kFancyMargin, left + kMinColumns));
       auto offset = static_cast<JDIMENSION>(left);
       auto length = static_cast<JDIMENSION>(right - left);
       jpeg_crop_scanline(&decompress, &offset, &length);
@@ -153,7 +154,7 @@ struct LibjpegDecoder::State {
 
     const std::size_t stride = std::size_t{decompress.output_width} * 3;
     const auto rows = static_cast<std::size_t>(region.height);
-    std::uint8_t* const pixels = memory.at_least(stride * rows);
+    std::uint8_t* const pixels = memory.acquire(stride * rows);
     row_pointers.resize(rows);
     for (std::size_t y = 0; y < rows; ++y) row_pointers[y] = pixels + y * stride;
     // libjpeg writes a row of luma into the last third of that row's memory; repeat_in_place() then

@@ -56,7 +56,7 @@ void store_pairs(hn::Vec<D> even, hn::Vec<D> odd, D d, std::uint8_t* out) {
 #endif
 }
 
-void widen_blended_simd(const std::uint16_t* HWY_RESTRICT in, std::size_t count,
+void upsample_h2v2_simd(const std::uint16_t* HWY_RESTRICT in, std::size_t count,
                         std::uint8_t* HWY_RESTRICT out) {
   const hn::ScalableTag<std::uint16_t> d;
   const auto eight = hn::Set(d, 8), seven = hn::Set(d, 7);
@@ -70,8 +70,8 @@ void widen_blended_simd(const std::uint16_t* HWY_RESTRICT in, std::size_t count,
   }
 }
 
-void widen_simd(const std::uint8_t* HWY_RESTRICT in, std::size_t count,
-                std::uint8_t* HWY_RESTRICT out) {
+void upsample_h2v1_simd(const std::uint8_t* HWY_RESTRICT in, std::size_t count,
+                        std::uint8_t* HWY_RESTRICT out) {
   const hn::ScalableTag<std::uint16_t> d;
   const hn::Rebind<std::uint8_t, decltype(d)> d_u8;
   const auto one = hn::Set(d, 1), two = hn::Set(d, 2);
@@ -242,8 +242,8 @@ namespace precast::data {
 
 HWY_EXPORT(copy_until_ff_simd);
 HWY_EXPORT(blend_rows_simd);
-HWY_EXPORT(widen_blended_simd);
-HWY_EXPORT(widen_simd);
+HWY_EXPORT(upsample_h2v2_simd);
+HWY_EXPORT(upsample_h2v1_simd);
 HWY_EXPORT(ycc_to_rgb_simd);
 HWY_EXPORT(ycc_to_planes_simd);
 HWY_EXPORT(grey_to_rgb_simd);
@@ -257,12 +257,12 @@ void blend_rows(const std::uint8_t* near, const std::uint8_t* far, std::size_t c
   HWY_DYNAMIC_DISPATCH(blend_rows_simd)(near, far, count, out);
 }
 
-void widen_blended(const std::uint16_t* in, std::size_t count, std::uint8_t* out) {
-  HWY_DYNAMIC_DISPATCH(widen_blended_simd)(in, count, out);
+void upsample_h2v2(const std::uint16_t* in, std::size_t count, std::uint8_t* out) {
+  HWY_DYNAMIC_DISPATCH(upsample_h2v2_simd)(in, count, out);
 }
 
-void widen(const std::uint8_t* in, std::size_t count, std::uint8_t* out) {
-  HWY_DYNAMIC_DISPATCH(widen_simd)(in, count, out);
+void upsample_h2v1(const std::uint8_t* in, std::size_t count, std::uint8_t* out) {
+  HWY_DYNAMIC_DISPATCH(upsample_h2v1_simd)(in, count, out);
 }
 
 void ycc_to_rgb(const std::uint8_t* y, const std::uint8_t* cb, const std::uint8_t* cr,

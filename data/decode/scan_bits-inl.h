@@ -50,10 +50,10 @@ HWY_INLINE void refill(BitReader& reader) {
 /// There is no branch, because it would be unpredictable. CPUs use only six bits of a shift's
 /// count, so the masks cost nothing.
 HWY_INLINE int coefficient(Entry entry, std::uint64_t bits) {
-  const std::uint64_t behind = bits << (entry >> 16 & 63U);
+  const std::uint64_t after_code = bits << (entry >> 16 & 63U);
   const unsigned size = HuffmanTable::size(entry);
-  const auto value = static_cast<std::int64_t>(behind >> 1 >> (~size & 63U));
-  const std::int64_t is_positive = static_cast<std::int64_t>(behind) >> 63;
+  const auto value = static_cast<std::int64_t>(after_code >> 1 >> (~size & 63U));
+  const std::int64_t is_positive = static_cast<std::int64_t>(after_code) >> 63;
   const std::int64_t to_negative = 1 - (std::int64_t{1} << size);
   return static_cast<int>(value + (~is_positive & to_negative));
 }

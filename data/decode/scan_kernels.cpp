@@ -19,16 +19,16 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 /// Positions of the coefficients in a BlockPair, by zigzag index. Invalid indices map to a position
 /// after the pair, so that the symbol that ends a block is stored without a check.
-struct PairPlaces {
+struct PairOffsets {
   std::uint8_t at[64 + HuffmanTable::kEndOfBlock] = {};
-  constexpr PairPlaces() {
+  constexpr PairOffsets() {
     for (std::size_t k = 0; k < sizeof at; ++k) {
       const std::size_t natural = k < 64 ? kZigzag[k] : 0;
       at[k] = static_cast<std::uint8_t>(k < 64 ? natural / 8 * 16 + natural % 8 : 128);
     }
   }
 };
-constexpr PairPlaces kPlaces;
+constexpr PairOffsets kPairOffsets;
 
 /// @param out receives the block's coefficients; must be all zero before the call.
 HWY_INLINE bool read_block(BitReader& reader, const ScanBlock& block, int& dc, std::int16_t* out) {
@@ -37,10 +37,10 @@ HWY_INLINE bool read_block(BitReader& reader, const ScanBlock& block, int& dc, s
   const HuffmanTable& table = *block.ac;
   Entry entry = 0;
   unsigned k = 0;
-  const auto take_one = [&]() HWY_ATTR {
+  const auto read_coefficient = [&]() HWY_ATTR {
     if (!look_up(table, reader, entry)) return false;
     k += HuffmanTable::advance(entry);
-    out[kPlaces.at[k]] = static_cast<std::int16_t>(coefficient(entry, reader.bits));
+    out[kPairOffsets.at[k]] = static_cast<std::int16_t>(coefficient(entry, reader.bits));
     drop(reader, entry);
     return true;
   };
@@ -48,9 +48,9 @@ HWY_INLINE bool read_block(BitReader& reader, const ScanBlock& block, int& dc, s
     // A code and its coefficient have at most 26 bits: two of them fit into the bits that refill()
     // provides.
     refill(reader);
-    if (!take_one()) return false;
+    if (!read_coefficient()) return false;
     if (k >= kLast) break;
-    if (!take_one()) return false;
+    if (!read_coefficient()) return false;
   } while (k < kLast);
   return k == kLast || k >= kFirstOfEnd;
 }

@@ -11,7 +11,7 @@ namespace precast::data {
 class Scratch {
  public:
   /// Returns at least `bytes` bytes; if the memory has to grow, its content is lost.
-  std::uint8_t* at_least(std::size_t bytes) {
+  std::uint8_t* acquire(std::size_t bytes) {
     if (bytes > size_) {
       memory_.reset();
       memory_ = std::make_unique_for_overwrite<std::uint8_t[]>(bytes);

@@ -15,10 +15,10 @@ namespace {
 /// segments for all lanes.
 constexpr std::size_t kBatchBlocks = 2048;
 /// Wider windows are decoded without lanes, to limit memory use.
-constexpr std::size_t kMostRowBlocks = 8192;
+constexpr std::size_t kMaxRowBlocks = 8192;
 /// Bytes that follow a segment in memory, for the entries that a lane reads after the segment's
 /// end.
-constexpr std::size_t kBytesBehind = 8;
+constexpr std::size_t kTrailingBytes = 8;
 
 template <typename T>
 void grow(std::vector<T>& memory, std::size_t size) {
@@ -67,9 +67,9 @@ bool SegmentDecoder::begin(const SegmentedScan& scan, std::span<const HuffmanTab
   end_segment_ = std::min(segments_, checkpoints_in_row(scan.window.end_column, interval));
   // Spare MCUs after each row, so that data that lanes decode past their ends does not reach the
   // next row.
-  spare_mcus_ = (kMostPast + scan.mcu_blocks - 1) / scan.mcu_blocks;
+  spare_mcus_ = (kMaxOverrun + scan.mcu_blocks - 1) / scan.mcu_blocks;
   const std::size_t row_blocks = (row_mcus() + spare_mcus_) * scan.mcu_blocks;
-  if (row_blocks > kMostRowBlocks) return false;
+  if (row_blocks > kMaxRowBlocks) return false;
   lanes_.tables = table_cache_.find(tables, shape_.bits);
   if (lanes_.tables == nullptr) return false;
   // Divide the rows into batches of equal size.
@@ -169,8 +169,8 @@ bool SegmentDecoder::plan_segment(std::size_t row, std::size_t segment, std::siz
   planned.lane.bit = used_bytes_ * 8 + from.bit % 8;
   if (!is_last && next.bit <= from.bit) return false;
   if (!unstuff_segment(from.bit / 8, is_last ? nullptr : &next, blocks, planned)) return false;
-  planned.lane.place = first_block * kBlockPlaces - 1;
-  planned.lane.end = (first_block + blocks) * kBlockPlaces - 1;
+  planned.lane.position = first_block * kBlockPositions - 1;
+  planned.lane.end = (first_block + blocks) * kBlockPositions - 1;
   planned.lane.table = lanes_.tables->dc(0);
   plan_.push_back(planned);
   return true;
@@ -181,32 +181,32 @@ bool SegmentDecoder::plan_segment(std::size_t row, std::size_t segment, std::siz
 /// missing.
 bool SegmentDecoder::unstuff_segment(std::size_t first, const ScanCheckpoint* next,
                                      std::size_t blocks, Segment& out) {
-  const std::size_t most = blocks * kBytesPerBlock + kBytesAhead;
-  // Any number of bytes may follow the scan's last segment. A stuffed zero may follow each byte
-  // that is needed.
-  std::size_t end = next != nullptr ? next->bit / 8 : first + 2 * most;
+  const std::size_t max_bytes = blocks * kBytesPerBlock + kBytesAhead;
+  // The end of the scan's last segment is not known: take as many bytes as it can need, twice,
+  // because a stuffed zero may follow each byte.
+  std::size_t end = next != nullptr ? next->bit / 8 : first + 2 * max_bytes;
   if (first >= scan_.bytes.size() || (next != nullptr && end >= scan_.bytes.size())) return false;
   end = std::min(end, scan_.bytes.size());
-  grow(bytes_, used_bytes_ + (end - first) + most + kKernelSlack);
+  grow(bytes_, used_bytes_ + (end - first) + max_bytes + kKernelSlack);
   std::uint8_t* const to = bytes_.data() + used_bytes_;
   const Unstuffed segment = unstuff(scan_.bytes.subspan(first, end - first), to);
-  std::uint8_t* const behind = to + segment.size;
+  std::uint8_t* const tail = to + segment.size;
   if (next == nullptr) {
     if (end == scan_.bytes.size() && lacks_marker(scan_.bytes.subspan(first + segment.read)))
       return false;
-    std::memset(behind, 0, kBytesBehind);
+    std::memset(tail, 0, kTrailingBytes);
     out.end_bit = (used_bytes_ + segment.size) * 8;
-    used_bytes_ += segment.size + kBytesBehind;
+    used_bytes_ += segment.size + kTrailingBytes;
     return true;
   }
   if (segment.at_marker) return false;
-  const std::size_t left = std::min(scan_.bytes.size() - end, 2 * kBytesBehind);
-  const std::size_t known = unstuff(scan_.bytes.subspan(end, left), behind).size;
+  const std::size_t left = std::min(scan_.bytes.size() - end, 2 * kTrailingBytes);
+  const std::size_t known = unstuff(scan_.bytes.subspan(end, left), tail).size;
   // The byte in which the segment ends must exist.
   if (next->bit % 8 != 0 && known == 0) return false;
-  if (known < kBytesBehind) std::memset(behind + known, 0, kBytesBehind - known);
+  if (known < kTrailingBytes) std::memset(tail + known, 0, kTrailingBytes - known);
   out.end_bit = (used_bytes_ + segment.size) * 8 + next->bit % 8;
-  used_bytes_ += segment.size + kBytesBehind;
+  used_bytes_ += segment.size + kTrailingBytes;
   return true;
 }
 
@@ -214,8 +214,8 @@ bool SegmentDecoder::unstuff_segment(std::size_t first, const ScanCheckpoint* ne
 
 bool SegmentDecoder::run() {
   lanes_.damaged = false;
-  std::array<Lane, LaneShape::kMostLanes> lanes;
-  std::array<const Segment*, LaneShape::kMostLanes> of{};
+  std::array<Lane, LaneShape::kMaxLanes> lanes;
+  std::array<const Segment*, LaneShape::kMaxLanes> of{};
   std::size_t live = 0, next = 0;
   const auto start = [&](std::size_t lane) {
     of[lane] = &plan_[next++];
@@ -226,7 +226,7 @@ bool SegmentDecoder::run() {
     run_lanes(lanes_, {lanes.data(), live});
     if (lanes_.damaged) return false;
     for (std::size_t i = 0; i < live;) {
-      if (lanes[i].place < lanes[i].end) {
+      if (lanes[i].position < lanes[i].end) {
         ++i;
       } else if (!finish(*of[i], lanes[i])) {
         return false;
@@ -245,7 +245,8 @@ bool SegmentDecoder::run() {
 bool SegmentDecoder::finish(const Segment& segment, const Lane& lane) {
   // Entries decoded past the end of the row are cleared. All other entries past the segment's end
   // belong to the next segment of the row.
-  for (std::size_t b = segment.row_end; b * kBlockPlaces <= lane.place; ++b) clear(blocks_[b]);
+  for (std::size_t b = segment.row_end; b * kBlockPositions <= lane.position; ++b)
+    clear(blocks_[b]);
   return segment.ends_exactly ? lane.end_bit == segment.end_bit : lane.end_bit <= segment.end_bit;
 }
 

@@ -21,7 +21,8 @@ struct SharedCheckpoints::Header {
   std::uint64_t token = 0;
   std::uint64_t samples = 0;
   std::uint64_t interval = 0;
-  /// How many numbers are in use; may exceed the number that fit.
+  /// Number of elements of numbers() in use, including those of add() calls that failed because
+  /// they did not fit.
   std::atomic<std::uint64_t> used{1};
   /// Set when a sample's checkpoints do not fit.
   std::atomic<bool> full{false};
@@ -36,7 +37,7 @@ constexpr const char* kMemoryLink = "/memfd:precast-jpeg-index";
 constexpr std::uint64_t kWord = sizeof(std::uint64_t);
 /// 256 GiB, more than any dataset's checkpoints take. A larger limit could exceed the address
 /// space.
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 38;
+constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 38;
 
 std::uint64_t draw_token() {
   std::random_device source;
@@ -65,7 +66,7 @@ std::unique_ptr<SharedCheckpoints> SharedCheckpoints::make(std::uint64_t samples
                                                            std::size_t interval,
                                                            std::uint64_t max_bytes) {
   const std::uint64_t bytes =
-      sizeof(Header) + (samples + 1) * kWord + std::min(max_bytes, kMostBytes) / kWord * kWord;
+      sizeof(Header) + (samples + 1) * kWord + std::min(max_bytes, kMaxBytes) / kWord * kWord;
   const int fd = ::memfd_create(kMemoryName, MFD_CLOEXEC);
   if (fd < 0) return nullptr;
   if (::ftruncate(fd, static_cast<off_t>(bytes)) != 0) {
@@ -95,8 +96,8 @@ std::unique_ptr<SharedCheckpoints> SharedCheckpoints::open(const std::string& ad
   const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (fd < 0) return nullptr;
   struct stat status {};
-  const std::uint64_t least = sizeof(Header) + (samples + 1) * kWord;
-  if (::fstat(fd, &status) != 0 || static_cast<std::uint64_t>(status.st_size) < least) {
+  const std::uint64_t min_bytes = sizeof(Header) + (samples + 1) * kWord;
+  if (::fstat(fd, &status) != 0 || static_cast<std::uint64_t>(status.st_size) < min_bytes) {
     ::close(fd);
     return nullptr;
   }
@@ -127,13 +128,13 @@ JpegCheckpoints SharedCheckpoints::find(std::uint64_t sample) const {
   return {header_->interval, numbers().subspan(at + 1, numbers()[at])};
 }
 
-bool SharedCheckpoints::wants(std::uint64_t sample) const {
+bool SharedCheckpoints::accepts(std::uint64_t sample) const {
   return entries()[sample].load(std::memory_order_relaxed) == 0 &&
          !header_->full.load(std::memory_order_relaxed);
 }
 
 void SharedCheckpoints::add(std::uint64_t sample, std::span<const std::uint64_t> points) {
-  if (!wants(sample)) return;
+  if (!accepts(sample)) return;
   const std::span<std::uint64_t> numbers = this->numbers();
   const std::uint64_t at = header_->used.fetch_add(points.size() + 1, std::memory_order_relaxed);
   if (at > numbers.size() || points.size() + 1 > numbers.size() - at) {

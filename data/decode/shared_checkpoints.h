@@ -36,11 +36,11 @@ class PRECAST_API SharedCheckpoints {
   [[nodiscard]] std::string address() const;
   /// See JpegIndex.
   [[nodiscard]] JpegCheckpoints find(std::uint64_t sample) const;
-  [[nodiscard]] bool wants(std::uint64_t sample) const;
+  [[nodiscard]] bool accepts(std::uint64_t sample) const;
   void add(std::uint64_t sample, std::span<const std::uint64_t> points);
   /// Memory in use by all processes together, in bytes, and its upper limit.
   [[nodiscard]] std::uint64_t bytes() const;
-  [[nodiscard]] std::uint64_t bytes_at_most() const { return mapped_bytes_; }
+  [[nodiscard]] std::uint64_t max_memory_bytes() const { return mapped_bytes_; }
 
  private:
   struct Header;

@@ -18,14 +18,14 @@ using Table = HuffmanTable;
 
 /// Number of lookups per refill; each finds several symbols.
 constexpr int kLookups = 3;
-static_assert(kLookups * Table::kMostSkippedBits <= kRefilledBits);
+static_assert(kLookups * Table::kMaxSkippedBits <= kRefilledBits);
 /// The sum of places (Skipper::k) shows why a block ended. kLast: its last place was reached. From
 /// kFirstOfEnd to kPastEnd - 1: its end-of-block symbol was read. From kNotSkipped on: a symbol
 /// could not be determined. Other values: symbols of the next block were counted as symbols of this
 /// block.
 constexpr unsigned kPastEnd = kFirstOfEnd + kLast;
-static_assert(kLast - 1 + Table::kMostSkipped < kFirstOfEnd &&
-              kLast - 1 + Table::kMostSkipped + kFirstOfEnd < Table::kNotSkipped);
+static_assert(kLast - 1 + Table::kMaxSkipped < kFirstOfEnd &&
+              kLast - 1 + Table::kMaxSkipped + kFirstOfEnd < Table::kNotSkipped);
 
 /// A stream of blocks that are skipped, mostly several symbols at a time.
 struct Skipper {
@@ -44,7 +44,7 @@ HWY_INLINE bool begin_block(const ScanBlock& block, Skipper& skipper, int& dc) {
   return read_dc(skipper.reader, *block.dc, dc);
 }
 
-HWY_INLINE void take_several(Skipper& skipper) {
+HWY_INLINE void skip_symbols(Skipper& skipper) {
   skipper.last_entry = skipper.table->skip_lookup()[skipper.reader.bits >> (64 - Table::kSkipBits)];
   skipper.k += skipper.last_entry >> 8;
   drop(skipper.reader, skipper.last_entry);
@@ -52,19 +52,19 @@ HWY_INLINE void take_several(Skipper& skipper) {
 
 /// Puts the last `bits` bits back into the reader. They must have been dropped since the last
 /// refill.
-HWY_INLINE void take_back(BitReader& reader, unsigned bits) {
+HWY_INLINE void unread_bits(BitReader& reader, unsigned bits) {
   const unsigned unread = reader.count + bits;
   reader.start(reader.next - (unread + 7) / 8, (8 - unread % 8) % 8);
 }
 
 enum class BlockEnd { none, here, damaged };
 
-/// Call when take_several() has reached the block's last place or gone past it.
+/// Call when skip_symbols() has reached the block's last place or gone past it.
 HWY_INLINE BlockEnd end_block(Skipper& skipper) {
   const unsigned k = skipper.k;
   if (k == kLast || (k >= kFirstOfEnd && k < kPastEnd)) return BlockEnd::here;
   // Repeat the step with a single symbol.
-  take_back(skipper.reader, skipper.last_entry & 63U);
+  unread_bits(skipper.reader, skipper.last_entry & 63U);
   skipper.k -= skipper.last_entry >> 8;
   refill(skipper.reader);
   Entry entry = 0;
@@ -91,7 +91,7 @@ HWY_INLINE bool finish_block(Skipper& skipper) {
   BlockEnd end = BlockEnd::none;
   while (end == BlockEnd::none) {
     refill(skipper.reader);
-    for (int i = 0; i < kLookups && HWY_LIKELY(skipper.k < kLast); ++i) take_several(skipper);
+    for (int i = 0; i < kLookups && HWY_LIKELY(skipper.k < kLast); ++i) skip_symbols(skipper);
     if (skipper.k >= kLast) end = end_block(skipper);
   }
   return end == BlockEnd::here;
@@ -115,15 +115,15 @@ ScanProgress skip_run(ScanState& state, std::size_t mcus) {
 
 // ---- Skipping from two positions of a scan alternately ----
 
-/// For scans of fewer bytes, two streams are not faster.
-constexpr std::ptrdiff_t kLeastBytes = 1024;
+/// In scans of fewer bytes, two streams are not faster than one.
+constexpr std::ptrdiff_t kMinBytes = 1024;
 /// Bytes for the longest block, 27 + 63 * 26 bits, and for the data that is read ahead.
 constexpr std::ptrdiff_t kBlockBytes = 256;
 
 /// The stream that starts inside the scan, as if an MCU began there.
-struct Guess {
+struct Speculation {
   Skipper skipper;
-  /// The start; moves past positions that cannot be the start of a block.
+  /// Where the stream starts; moved forward if no block can start there.
   const std::uint8_t* begin = nullptr;
   const std::uint8_t* limit = nullptr;
   /// For each of the stream's first blocks, the number of bits from the scan's start to the block's
@@ -133,43 +133,46 @@ struct Guess {
 };
 
 /// Starts the guess at the next possible position. @return false if there is none.
-HWY_INLINE bool begin_guess(const ScanState& state, Guess& guess) {
-  guess.skipper = {};  // If no position is left, there is nothing to join.
-  for (; guess.begin < guess.limit; ++guess.begin) {
-    guess.skipper.reader.start(guess.begin, 0);
-    if (begin_next(state, guess.skipper)) return true;
+HWY_INLINE bool begin_speculation(const ScanState& state, Speculation& speculation) {
+  speculation.skipper = {};  // If no position is left, there is nothing to join.
+  for (; speculation.begin < speculation.limit; ++speculation.begin) {
+    speculation.skipper.reader.start(speculation.begin, 0);
+    if (begin_next(state, speculation.skipper)) return true;
   }
   return false;
 }
 
-HWY_INLINE void count_guessed(const ScanState& state, const std::uint8_t* origin, Guess& guess) {
-  Skipper& skipper = guess.skipper;
-  if (skipper.read < guess.ends.size()) guess.ends[skipper.read] = skipper.reader.position(origin);
+HWY_INLINE void count_speculated(const ScanState& state, const std::uint8_t* origin,
+                                 Speculation& speculation) {
+  Skipper& skipper = speculation.skipper;
+  if (skipper.read < speculation.ends.size())
+    speculation.ends[skipper.read] = skipper.reader.position(origin);
   count_block(state, skipper);
 }
 
 /// Continues the guess. Call at the end of a block, or of bits that were mistaken for a block.
 /// @return false at the limit.
-HWY_INLINE bool go_on(const ScanState& state, const std::uint8_t* origin, Guess& guess) {
-  const BlockEnd end = end_block(guess.skipper);
+HWY_INLINE bool continue_speculation(const ScanState& state, const std::uint8_t* origin,
+                                     Speculation& speculation) {
+  const BlockEnd end = end_block(speculation.skipper);
   if (end == BlockEnd::none) return true;
   if (end == BlockEnd::here) {
-    count_guessed(state, origin, guess);
-    if (guess.skipper.reader.next >= guess.limit) return false;
-    if (begin_next(state, guess.skipper)) return true;
+    count_speculated(state, origin, speculation);
+    if (speculation.skipper.reader.next >= speculation.limit) return false;
+    if (begin_next(state, speculation.skipper)) return true;
   }
-  guess.begin = guess.skipper.reader.next;
-  return begin_guess(state, guess);
+  speculation.begin = speculation.skipper.reader.next;
+  return begin_speculation(state, speculation);
 }
 
 /// Reads from both streams until a block of one of them may have ended.
-HWY_INLINE void take_from_both(Skipper& a, Skipper& b) {
+HWY_INLINE void skip_symbols_in_both(Skipper& a, Skipper& b) {
   while (true) {
     refill(a.reader);
     refill(b.reader);
     for (int i = 0; i < kLookups; ++i) {
-      take_several(a);
-      take_several(b);
+      skip_symbols(a);
+      skip_symbols(b);
       if (HWY_UNLIKELY(std::max(a.k, b.k) >= kLast)) return;
     }
   }
@@ -177,30 +180,32 @@ HWY_INLINE void take_from_both(Skipper& a, Skipper& b) {
 
 /// Skips blocks of both streams until the first stream has reached the start of the guess, or the
 /// guess has reached its limit. @return false if the first stream is damaged.
-bool skip_both(const ScanState& state, const std::uint8_t* origin, Skipper& first, Guess& guess) {
+bool skip_both(const ScanState& state, const std::uint8_t* origin, Skipper& first,
+               Speculation& speculation) {
   if (!begin_next(state, first)) return false;
-  bool first_goes_on = true, guess_goes_on = begin_guess(state, guess);
-  while (first_goes_on && guess_goes_on) {
-    take_from_both(first, guess.skipper);
+  bool first_continues = true, is_speculating = begin_speculation(state, speculation);
+  while (first_continues && is_speculating) {
+    skip_symbols_in_both(first, speculation.skipper);
     if (first.k >= kLast) {
       const BlockEnd end = end_block(first);
       if (end == BlockEnd::damaged) return false;
       if (end == BlockEnd::here) {
         count_block(state, first);
-        first_goes_on = first.reader.next < guess.begin;
-        if (first_goes_on && !begin_next(state, first)) return false;
+        first_continues = first.reader.next < speculation.begin;
+        if (first_continues && !begin_next(state, first)) return false;
       }
     }
-    if (guess.skipper.k >= kLast) guess_goes_on = go_on(state, origin, guess);
+    if (speculation.skipper.k >= kLast)
+      is_speculating = continue_speculation(state, origin, speculation);
   }
-  if (guess_goes_on) {
-    if (finish_block(guess.skipper)) {
-      count_guessed(state, origin, guess);
+  if (is_speculating) {
+    if (finish_block(speculation.skipper)) {
+      count_speculated(state, origin, speculation);
     } else {
-      guess.skipper = {};
+      speculation.skipper = {};
     }
   }
-  if (!first_goes_on) return true;
+  if (!first_continues) return true;
   if (!finish_block(first)) return false;
   count_block(state, first);
   return true;
@@ -215,28 +220,29 @@ bool skip_one(const ScanState& state, Skipper& skipper) {
 
 /// Whether all blocks of an MCU use the same tables, so that a block's index in its MCU does not
 /// matter.
-bool all_alike(const ScanState& state) {
+bool have_same_tables(const ScanState& state) {
   const ScanBlock& first = state.block[0];
   return std::all_of(state.block.begin(), state.block.begin() + state.blocks,
                      [&](const ScanBlock& block) HWY_ATTR {
-                       return block.dc->decodes_like(*first.dc) &&
-                              block.ac->decodes_like(*first.ac);
+                       return block.dc->has_same_codes(*first.dc) &&
+                              block.ac->has_same_codes(*first.ac);
                      });
 }
 
 /// Continues the first stream until a block ends where a block of the guess ended, at the same
 /// index in an MCU. From there on, both streams are the same, so `first` continues where the guess
 /// ended.
-bool join(const ScanState& state, const std::uint8_t* origin, Skipper& first, const Guess& guess) {
-  const std::size_t period = all_alike(state) ? 1 : state.blocks;
-  const std::size_t ends = std::min(guess.skipper.read, guess.ends.size());
+bool synchronize(const ScanState& state, const std::uint8_t* origin, Skipper& first,
+                 const Speculation& speculation) {
+  const std::size_t period = have_same_tables(state) ? 1 : state.blocks;
+  const std::size_t ends = std::min(speculation.skipper.read, speculation.ends.size());
   for (std::size_t i = 0; i < ends;) {
     const std::size_t at = first.reader.position(origin);
-    if (guess.ends[i] < at) {
+    if (speculation.ends[i] < at) {
       ++i;
-    } else if (guess.ends[i] == at && (i + 1) % period == first.block % period) {
-      const std::size_t read = first.read + guess.skipper.read - (i + 1);
-      first = guess.skipper;
+    } else if (speculation.ends[i] == at && (i + 1) % period == first.block % period) {
+      const std::size_t read = first.read + speculation.skipper.read - (i + 1);
+      first = speculation.skipper;
       first.read = read;
       return true;
     } else if (!skip_one(state, first)) {
@@ -250,11 +256,12 @@ bool skip_scan_run(ScanState& state, std::size_t blocks) {
   const std::uint8_t* const origin = state.reader.next;
   Skipper skipper{.reader = copy_of(state.reader)};
   const std::ptrdiff_t bytes = state.limit - origin;
-  if (bytes >= kLeastBytes) {
-    Guess guess;
-    guess.limit = state.limit - kBlockBytes;
-    guess.begin = origin + bytes / 2;
-    if (!skip_both(state, origin, skipper, guess) || !join(state, origin, skipper, guess))
+  if (bytes >= kMinBytes) {
+    Speculation speculation;
+    speculation.limit = state.limit - kBlockBytes;
+    speculation.begin = origin + bytes / 2;
+    if (!skip_both(state, origin, skipper, speculation) ||
+        !synchronize(state, origin, skipper, speculation))
       return false;
   }
   while (skipper.read < blocks) {

@@ -20,7 +20,7 @@ void UnstuffedBytes::start(std::span<const std::uint8_t> scan, std::size_t first
   scan_ = scan;
   first_byte_ = read_ = std::min(first_byte, scan.size());
   size_ = 0;
-  ended_ = cut_off_ = false;
+  ended_ = truncated_ = false;
   removed_at_.clear();
   removed_before_ = 0;
 }
@@ -52,10 +52,10 @@ void UnstuffedBytes::extend_to(std::size_t bytes) {
   }
   if (!ended_) return;
   std::memset(bytes_.data() + size_, 0, kPadding);
-  cut_off_ = lacks_marker(scan_.subspan(read_));
+  truncated_ = lacks_marker(scan_.subspan(read_));
 }
 
-std::size_t UnstuffedBytes::place_in_scan(std::size_t at) {
+std::size_t UnstuffedBytes::scan_position(std::size_t at) {
   while (removed_before_ < removed_at_.size() && removed_at_[removed_before_] <= at)
     ++removed_before_;
   return first_byte_ + at + removed_before_;

@@ -30,9 +30,9 @@ class UnstuffedBytes {
   /// Whether the scan has ended: size() is then final.
   [[nodiscard]] bool ended() const { return ended_; }
   /// Whether the scan ended without a marker, because the file is truncated.
-  [[nodiscard]] bool cut_off() const { return cut_off_; }
+  [[nodiscard]] bool is_truncated() const { return truncated_; }
   /// Position of byte `at` (<= size()) in the scan. `at` must not decrease between calls.
-  [[nodiscard]] std::size_t place_in_scan(std::size_t at);
+  [[nodiscard]] std::size_t scan_position(std::size_t at);
 
  private:
   std::span<const std::uint8_t> scan_;
@@ -41,7 +41,7 @@ class UnstuffedBytes {
   std::vector<std::uint8_t> bytes_;
   std::size_t size_ = 0;
   bool ended_ = false;
-  bool cut_off_ = false;
+  bool truncated_ = false;
   /// The values of size() at which a stuffed zero was removed.
   std::vector<std::uint32_t> removed_at_;
   std::size_t removed_before_ = 0;

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -17,19 +16,20 @@
 #include <utility>
 
 #include "framework/core/error.h"
+#include "framework/core/parse_number.h"
 
 namespace precast::data {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double kShortestBackoff = 0.1;
-constexpr double kLongestBackoff = 10;
+constexpr double kMinBackoffS = 0.1;
+constexpr double kMaxBackoffS = 10;
 /// The longest time until a wait notices HttpOptions::cancel.
 constexpr std::chrono::milliseconds kCancelPoll{50};
-constexpr long kMostRedirects = 5;
+constexpr long kMaxRedirects = 5;
 /// Bodies of error pages up to this size are read, so that the connection can be kept.
-constexpr std::size_t kErrorPageBytes = std::size_t{64} << 10;
+constexpr std::size_t kMaxErrorBodyBytes = std::size_t{64} << 10;
 
 bool is_transient(CURLcode code) {
   switch (code) {
@@ -85,11 +85,7 @@ std::optional<std::string> value_of(std::string_view line, std::string_view name
 std::optional<std::uint64_t> total_of(std::string_view content_range) {
   const std::size_t slash = content_range.rfind('/');
   if (slash == std::string_view::npos) return std::nullopt;
-  const std::string_view digits = content_range.substr(slash + 1);
-  std::uint64_t total = 0;
-  const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), total);
-  if (failure != std::errc{} || end != digits.data() + digits.size()) return std::nullopt;
-  return total;
+  return parse_number<std::uint64_t>(content_range.substr(slash + 1));
 }
 
 /// The user's file of trusted certificates, from the environment variables of the curl command and
@@ -103,7 +99,7 @@ const char* trusted_certificates() {
   return nullptr;
 }
 
-bool is_about_certificates(CURLcode code) {
+bool is_certificate_error(CURLcode code) {
   return code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE;
 }
 
@@ -115,17 +111,17 @@ bool is_url(std::string_view name) {
   return name.starts_with("http://") || name.starts_with("https://");
 }
 
-std::string shown_url(std::string_view url) {
+std::string redacted_url(std::string_view url) {
   const std::size_t host = url.find("://") + 3;
-  std::string shown(url.substr(0, host));
+  std::string redacted(url.substr(0, host));
   url.remove_prefix(host);
   const std::size_t at = url.substr(0, url.find_first_of("/?#")).rfind('@');
   if (at != std::string_view::npos) url.remove_prefix(at + 1);
-  return shown + std::string(url.substr(0, url.find_first_of("?#")));
+  return redacted + std::string(url.substr(0, url.find_first_of("?#")));
 }
 
 /// The response to one request, while it arrives.
-struct HttpClient::Answer {
+struct HttpClient::Response {
   CURL* curl = nullptr;
   std::span<std::byte> to;
   std::size_t received = 0;
@@ -137,36 +133,37 @@ struct HttpClient::Answer {
   const HttpClient* client = nullptr;
 
   static std::size_t on_header(char* data, std::size_t size, std::size_t count, void* self) {
-    auto& answer = *static_cast<Answer*>(self);
+    auto& response = *static_cast<Response*>(self);
     const std::string_view line(data, size * count);
     // If redirects cause several responses, the last one is used.
     if (line.starts_with("HTTP/")) {
-      answer.content_range.clear();
-      answer.version = {};
+      response.content_range.clear();
+      response.version = {};
     }
-    if (auto value = value_of(line, "content-range")) answer.content_range = std::move(*value);
-    if (auto value = value_of(line, "etag")) answer.version.etag = std::move(*value);
+    if (auto value = value_of(line, "content-range")) response.content_range = std::move(*value);
+    if (auto value = value_of(line, "etag")) response.version.etag = std::move(*value);
     if (auto value = value_of(line, "last-modified"))
-      answer.version.last_modified = std::move(*value);
+      response.version.last_modified = std::move(*value);
     return size * count;
   }
   static std::size_t on_body(char* data, std::size_t size, std::size_t count, void* self) {
-    auto& answer = *static_cast<Answer*>(self);
+    auto& response = *static_cast<Response*>(self);
     const std::size_t bytes = size * count;
-    curl_easy_getinfo(answer.curl, CURLINFO_RESPONSE_CODE, &answer.status);
-    if (answer.status != 206) {
-      answer.discarded += bytes;
-      // A result other than `bytes` ends the transfer: the server may be sending the whole file.
-      return answer.status == 200 || answer.discarded > kErrorPageBytes ? 0 : bytes;
+    curl_easy_getinfo(response.curl, CURLINFO_RESPONSE_CODE, &response.status);
+    if (response.status != 206) {
+      response.discarded += bytes;
+      // A return value other than `bytes` ends the transfer: the server may be sending the whole
+      // file.
+      return response.status == 200 || response.discarded > kMaxErrorBodyBytes ? 0 : bytes;
     }
-    if (bytes > answer.to.size() - answer.received) return 0;
-    std::memcpy(answer.to.data() + answer.received, data, bytes);
-    answer.received += bytes;
+    if (bytes > response.to.size() - response.received) return 0;
+    std::memcpy(response.to.data() + response.received, data, bytes);
+    response.received += bytes;
     return bytes;
   }
   static int on_progress(void* self, curl_off_t /*all_down*/, curl_off_t /*down*/,
                          curl_off_t /*all_up*/, curl_off_t /*up*/) {
-    return static_cast<Answer*>(self)->client->interrupted() ? 1 : 0;
+    return static_cast<Response*>(self)->client->interrupted() ? 1 : 0;
   }
 };
 
@@ -207,7 +204,7 @@ class HttpClient::Connection {
     if (const char* const path = trusted_certificates())
       curl_easy_setopt(curl, CURLOPT_CAINFO, path);
     curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
-    curl_easy_setopt(curl, CURLOPT_MAXREDIRS, kMostRedirects);
+    curl_easy_setopt(curl, CURLOPT_MAXREDIRS, kMaxRedirects);
     curl_easy_setopt(curl, CURLOPT_USERAGENT, "precast");
     curl_easy_setopt(curl, CURLOPT_ACCEPT_ENCODING, nullptr);
     curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS,
@@ -216,9 +213,9 @@ class HttpClient::Connection {
     curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME,
                      static_cast<long>(client.options_.stall_timeout_s));
     curl_easy_setopt(curl, CURLOPT_TIMEOUT, static_cast<long>(client.options_.request_timeout_s));
-    curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, Answer::on_header);
-    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, Answer::on_body);
-    curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, Answer::on_progress);
+    curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, Response::on_header);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, Response::on_body);
+    curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, Response::on_progress);
     curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
     return curl;
   }
@@ -241,12 +238,12 @@ const HttpVersion& HttpClient::open() {
     throw IoError(fmt::format(
         "{}: expected an ETag or Last-Modified header, got neither. Without them, a replaced file "
         "of the same length would not be noticed. Use a server that sends one of them",
-        place(0, 1)));
+        range_text(0, 1)));
   }
   return version_;
 }
 
-void HttpClient::assume(const HttpVersion& version) {
+void HttpClient::set_version(const HttpVersion& version) {
   version_ = version;
   opened_ = true;
 }
@@ -262,121 +259,121 @@ void HttpClient::fill(std::uint64_t offset, std::span<std::byte> to, double retr
   int attempt = 0;
   Clock::time_point last_progress = Clock::now();
   while (done < to.size()) {
-    Answer answer;
-    const std::string failure = request(offset + done, to.subspan(done), answer);
-    done += answer.received;
-    if (answer.received > 0) {
+    Response response;
+    const std::string failure = request(offset + done, to.subspan(done), response);
+    done += response.received;
+    if (response.received > 0) {
       attempt = 0;
       last_progress = Clock::now();
     }
     if (failure.empty()) continue;
     const double idle = std::chrono::duration<double>(Clock::now() - last_progress).count();
-    if (idle + answer.retry_after >= retry_s) {
+    if (idle + response.retry_after >= retry_s) {
       const std::string message = fmt::format(
           "{}: expected a response within {} s ({} requests), got: {}. Check the server "
           "and the network",
-          place(offset + done, to.size() - done), retry_s, attempt + 1, failure);
+          range_text(offset + done, to.size() - done), retry_s, attempt + 1, failure);
       if (responded_) throw IoError(message);
       throw NoResponse(message);
     }
-    if (answer.retry_after > 0)
-      wait(answer.retry_after);
+    if (response.retry_after > 0)
+      wait(response.retry_after);
     else
       back_off(attempt);
     ++attempt;
   }
 }
 
-std::string HttpClient::request(std::uint64_t offset, std::span<std::byte> to, Answer& answer) {
-  if (interrupted()) throw IoError(place(offset, to.size()) + ": interrupted");
+std::string HttpClient::request(std::uint64_t offset, std::span<std::byte> to, Response& response) {
+  if (interrupted()) throw IoError(range_text(offset, to.size()) + ": interrupted");
   const Connection connection(*this);
   CURL* const curl = connection.curl();
-  answer.curl = curl;
-  answer.client = this;
-  answer.to = to;
+  response.curl = curl;
+  response.client = this;
+  response.to = to;
   const std::string range = fmt::format("{}-{}", offset, offset + to.size() - 1);
   curl_easy_setopt(curl, CURLOPT_RANGE, range.c_str());
-  curl_easy_setopt(curl, CURLOPT_HEADERDATA, &answer);
-  curl_easy_setopt(curl, CURLOPT_WRITEDATA, &answer);
-  curl_easy_setopt(curl, CURLOPT_XFERINFODATA, &answer);
+  curl_easy_setopt(curl, CURLOPT_HEADERDATA, &response);
+  curl_easy_setopt(curl, CURLOPT_WRITEDATA, &response);
+  curl_easy_setopt(curl, CURLOPT_XFERINFODATA, &response);
   const CURLcode code = curl_easy_perform(curl);
-  curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &answer.status);
-  if (answer.status > 0) responded_ = true;
+  curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &response.status);
+  if (response.status > 0) responded_ = true;
   curl_off_t after = 0;
   curl_easy_getinfo(curl, CURLINFO_RETRY_AFTER, &after);
-  answer.retry_after = static_cast<double>(after);
-  bytes_received_ += answer.received + answer.discarded;
-  if (interrupted()) throw IoError(place(offset, to.size()) + ": interrupted");
-  check_descriptors(code, shown_url(url_));
+  response.retry_after = static_cast<double>(after);
+  bytes_received_ += response.received + response.discarded;
+  if (interrupted()) throw IoError(range_text(offset, to.size()) + ": interrupted");
+  check_descriptors(code, redacted_url(url_));
   // on_body() ends a transfer that does not return the range; the status explains why.
-  const bool answered = code == CURLE_OK || code == CURLE_WRITE_ERROR || is_transient(code);
+  const bool has_response = code == CURLE_OK || code == CURLE_WRITE_ERROR || is_transient(code);
   // The status is that of the redirect if its target did not respond.
-  const bool redirected = is_transient(code) && answer.status >= 300 && answer.status < 400;
-  if (answered && answer.status > 0 && !redirected) {
-    std::string failure = check(answer, offset, to.size());
-    if (!failure.empty() || answer.received == to.size()) return failure;
+  const bool redirected = is_transient(code) && response.status >= 300 && response.status < 400;
+  if (has_response && response.status > 0 && !redirected) {
+    std::string failure = check(response, offset, to.size());
+    if (!failure.empty() || response.received == to.size()) return failure;
   }
   if (code == CURLE_OK || is_transient(code)) {
-    return fmt::format("{} of {} bytes ({})", answer.received, to.size(),
+    return fmt::format("{} of {} bytes ({})", response.received, to.size(),
                        code == CURLE_OK ? "the body ended" : curl_easy_strerror(code));
   }
   throw IoError(fmt::format("{}: expected the bytes of a .beton file, got: {}{}",
-                            place(offset, to.size()), curl_easy_strerror(code),
-                            is_about_certificates(code)
+                            range_text(offset, to.size()), curl_easy_strerror(code),
+                            is_certificate_error(code)
                                 ? ". Set SSL_CERT_FILE to a file with the certificate of the "
                                   "server's certificate authority"
                                 : ""));
 }
 
-std::string HttpClient::check(const Answer& answer, std::uint64_t offset, std::uint64_t size) {
-  if (is_transient(answer.status)) return fmt::format("HTTP status {}", answer.status);
-  const std::string where = place(offset, size);
-  const auto total = total_of(answer.content_range);
+std::string HttpClient::check(const Response& response, std::uint64_t offset, std::uint64_t size) {
+  if (is_transient(response.status)) return fmt::format("HTTP status {}", response.status);
+  const std::string where = range_text(offset, size);
+  const auto total = total_of(response.content_range);
   const auto changed = [&](std::string_view what, const auto& expected, const auto& got) {
     return IoError(fmt::format(
         "{}: expected {} '{}', got '{}': the file was replaced while it was read. Run the command "
         "again, and give each version of a dataset a different name",
         where, what, expected, got));
   };
-  if (answer.status == 416 && opened_)
+  if (response.status == 416 && opened_)
     throw changed("length", version_.size, total ? std::to_string(*total) : "a shorter file");
-  if (answer.status == 200) {
+  if (response.status == 200) {
     throw IoError(fmt::format(
         "{}: expected HTTP status 206 with this part of the file, got 200 with the whole file. The "
         "server, or a proxy, must support range requests",
         where));
   }
-  if (answer.status != 206)
+  if (response.status != 206)
     throw IoError(
-        fmt::format("{}: expected HTTP status 206, got {}. Check the URL", where, answer.status));
+        fmt::format("{}: expected HTTP status 206, got {}. Check the URL", where, response.status));
   const std::string expected = fmt::format("bytes {}-{}/", offset, offset + size - 1);
-  if (!total || !answer.content_range.starts_with(expected)) {
+  if (!total || !response.content_range.starts_with(expected)) {
     throw IoError(fmt::format("{}: expected Content-Range '{}LENGTH', got '{}'", where, expected,
-                              answer.content_range));
+                              response.content_range));
   }
   if (!opened_) {
-    version_ = answer.version;
+    version_ = response.version;
     version_.size = *total;
     opened_ = true;
     return {};
   }
   if (*total != version_.size) throw changed("length", version_.size, *total);
-  if (answer.version.etag != version_.etag)
-    throw changed("ETag", version_.etag, answer.version.etag);
-  if (answer.version.last_modified != version_.last_modified)
-    throw changed("Last-Modified", version_.last_modified, answer.version.last_modified);
+  if (response.version.etag != version_.etag)
+    throw changed("ETag", version_.etag, response.version.etag);
+  if (response.version.last_modified != version_.last_modified)
+    throw changed("Last-Modified", version_.last_modified, response.version.last_modified);
   return {};
 }
 
-std::string HttpClient::place(std::uint64_t offset, std::uint64_t size) const {
-  return fmt::format("{}: bytes {}-{}", shown_url(url_), offset, offset + size - 1);
+std::string HttpClient::range_text(std::uint64_t offset, std::uint64_t size) const {
+  return fmt::format("{}: bytes {}-{}", redacted_url(url_), offset, offset + size - 1);
 }
 
 void HttpClient::back_off(int attempt) {
   thread_local std::minstd_rand random(std::random_device{}());
-  const double longest =
-      std::min(kShortestBackoff * static_cast<double>(1U << std::min(attempt, 7)), kLongestBackoff);
-  wait(longest * std::uniform_real_distribution(0.5, 1.0)(random));
+  const double max_delay_s =
+      std::min(kMinBackoffS * static_cast<double>(1U << std::min(attempt, 7)), kMaxBackoffS);
+  wait(max_delay_s * std::uniform_real_distribution(0.5, 1.0)(random));
 }
 
 void HttpClient::wait(double seconds) {

@@ -24,8 +24,8 @@ struct HttpOptions {
   std::int64_t request_timeout_s = 600;
   /// A read repeats failed requests, and fails if it receives no byte for this long.
   double retry_s = 300;
-  /// The same until the server has responded once, if less than `retry_s`: a wrong host or port is
-  /// then reported soon.
+  /// Used instead of `retry_s`, if it is less, until the server has responded once: a wrong host or
+  /// port is then reported soon.
   double open_retry_s = 15;
   /// If it becomes true, requests fail soon, as after HttpClient::interrupt(). A signal handler may
   /// set it. Null: requests are not cancelled.
@@ -35,7 +35,7 @@ struct HttpOptions {
 /// Identifies one version of a file on a server.
 struct HttpVersion {
   std::uint64_t size = 0;
-  /// One of them may be empty if the server does not send it. @{
+  /// Empty if the server does not send the header; open() accepts only one empty header. @{
   std::string etag;
   std::string last_modified;
   /// @}
@@ -52,7 +52,7 @@ class PRECAST_API NoResponse : public IoError {
 /// Whether a dataset's name is an `http://` or `https://` URL.
 [[nodiscard]] PRECAST_API bool is_url(std::string_view name);
 /// The URL for messages: without user name, password and query, which may be secrets.
-[[nodiscard]] PRECAST_API std::string shown_url(std::string_view url);
+[[nodiscard]] PRECAST_API std::string redacted_url(std::string_view url);
 
 /// Reads ranges of one file with HTTP range requests (RFC 9110, section 14), over connections that
 /// are kept open. Repeats a request after status 408, 429 or 5xx, after a failed or interrupted
@@ -70,8 +70,9 @@ class PRECAST_API HttpClient {
   /// server does not return the requested range or does not identify the version; NoResponse if it
   /// cannot be reached.
   const HttpVersion& open();
-  /// Instead of open(): the version is known. read() fails if the server then has another one.
-  void assume(const HttpVersion& version);
+  /// Call instead of open() if the version is known. read() fails if the server has a different
+  /// version.
+  void set_version(const HttpVersion& version);
   [[nodiscard]] const HttpVersion& version() const { return version_; }
   /// Reads [offset, offset + to.size()), which is inside the file. @throws IoError naming the URL
   /// and byte range if there is no response in time, the response is not the range, the file has
@@ -93,10 +94,10 @@ class PRECAST_API HttpClient {
   [[nodiscard]] std::uint64_t bytes_received() const { return bytes_received_; }
 
  private:
-  struct Answer;
+  struct Response;
   class Connection;
 
-  /// How long the first read repeats requests.
+  /// How long requests are repeated until the server has responded once.
   [[nodiscard]] double first_retry_s() const {
     return std::min(options_.open_retry_s, options_.retry_s);
   }
@@ -104,10 +105,12 @@ class PRECAST_API HttpClient {
   void fill(std::uint64_t offset, std::span<std::byte> to, double retry_s);
   /// Makes one request. @return an empty string, or the reason why the request should be repeated.
   /// @throws IoError if it should not be repeated
-  [[nodiscard]] std::string request(std::uint64_t offset, std::span<std::byte> to, Answer& answer);
-  [[nodiscard]] std::string check(const Answer& answer, std::uint64_t offset, std::uint64_t size);
+  [[nodiscard]] std::string request(std::uint64_t offset, std::span<std::byte> to,
+                                    Response& response);
+  [[nodiscard]] std::string check(const Response& response, std::uint64_t offset,
+                                  std::uint64_t size);
   /// `URL: bytes A-B`.
-  [[nodiscard]] std::string place(std::uint64_t offset, std::uint64_t size) const;
+  [[nodiscard]] std::string range_text(std::uint64_t offset, std::uint64_t size) const;
   void wait(double seconds);
 
   const std::string url_;

@@ -19,7 +19,7 @@ constexpr std::uint64_t kPieceBytes = std::uint64_t{8} << 20;
 /// Values with at most this many bytes between them are fetched with one request.
 constexpr std::uint64_t kGapBytes = 16;
 /// Number of attempts to fetch a value whose bytes do not match its checksum.
-constexpr int kTries = 3;
+constexpr int kMaxTries = 3;
 
 bool matches(const RemoteValue& value, std::span<const std::byte> bytes) {
   return !value.has_hash || XXH3_64bits(bytes.data(), bytes.size()) == value.hash;
@@ -44,11 +44,11 @@ RemoteFile::RemoteFile(const std::string& url, const RemoteOptions& options)
   try {
     http_.open();
   } catch (const NoResponse& error) {
-    const std::optional<HttpVersion> known = RemoteStore::known_version(cache, url);
+    const std::optional<HttpVersion> known = RemoteStore::cached_version(cache, url);
     if (!known) throw;
-    log_warning("{}. Uses the copy in {}. If a part is missing there, the run will end",
+    log_warning("{}. Using the copy in {}; reading a part that is not in the copy is an error",
                 error.what(), cache.string());
-    http_.assume(*known);
+    http_.set_version(*known);
   }
   store_ = std::make_unique<RemoteStore>(cache, url, http_.version());
 }
@@ -59,20 +59,20 @@ double RemoteFile::lock_limit_s() const {
   return http_.options().retry_s + static_cast<double>(http_.options().request_timeout_s);
 }
 
-void RemoteFile::need(std::uint64_t begin, std::uint64_t end) {
+void RemoteFile::ensure(std::uint64_t begin, std::uint64_t end) {
   if (begin == end) return;
   const RemoteStore::RangeLock lock(*store_, begin, end, lock_limit_s(),
                                     [this] { return interrupted(); });
-  const auto there = [&] { return mapping().bytes().subspan(begin, end - begin); };
+  const auto local_bytes = [&] { return mapping().bytes().subspan(begin, end - begin); };
   const std::uint64_t hash = store_->range_hash(begin, end);
-  if (hash != 0 && stored_hash(there()) == hash) return;
+  if (hash != 0 && stored_hash(local_bytes()) == hash) return;
   std::vector<std::byte> piece;
   for (std::uint64_t at = begin; at < end; at += piece.size()) {
     piece.resize(std::min(kPieceBytes, end - at));
     http_.read(at, piece);
     store_->write(at, piece);
   }
-  store_->set_range_hash(begin, end, stored_hash(there()));
+  store_->set_range_hash(begin, end, stored_hash(local_bytes()));
 }
 
 void RemoteFile::forget_ranges() {
@@ -95,7 +95,7 @@ std::exception_ptr RemoteFile::fetch(std::span<const RemoteValue> values) {
   try {
     fetch_now(values);
   } catch (const DataError&) {
-    // An error of one value: need() tries again and reports the error.
+    // An error of one value: ensure() tries again and reports the error.
   } catch (...) {
     return std::current_exception();
   }
@@ -139,7 +139,7 @@ void RemoteFile::fetch_now(std::span<const RemoteValue> values) {
     flight->done = true;
     for (const RemoteValue& value : own) flights_.erase(value.index);
   }
-  landed_.notify_all();
+  flight_done_.notify_all();
   if (failure) std::rethrow_exception(failure);
 }
 
@@ -149,7 +149,7 @@ void RemoteFile::await(const RemoteValue& value) {
   if (at == flights_.end()) return;
   const std::shared_ptr<Flight> flight = at->second;
   // This wait ends, because every request and its repetitions have time limits.
-  landed_.wait(lock, [&] { return flight->done; });
+  flight_done_.wait(lock, [&] { return flight->done; });
   if (flight->failure) std::rethrow_exception(flight->failure);
 }
 
@@ -157,30 +157,30 @@ void RemoteFile::fetch_missing(std::span<const RemoteValue> values) {
   std::vector<RemoteValue> wrong;
   std::size_t i = 0;
   while (i < values.size()) {
-    if (present(values[i])) {
+    if (is_present(values[i])) {
       ready_[values[i].index].store(true, std::memory_order_release);
       ++i;
       continue;
     }
     std::size_t end = i + 1;
     while (end < values.size() && values[end].begin - values[end - 1].end <= kGapBytes &&
-           !present(values[end]))
+           !is_present(values[end]))
       ++end;
     for (const RemoteValue& value : fetch_run(values.subspan(i, end - i))) wrong.push_back(value);
     i = end;
   }
   for (int tries = 1; !wrong.empty(); ++tries) {
-    if (tries == kTries) {
+    if (tries == kMaxTries) {
       throw DataError(fmt::format(
           "{}: bytes {}-{}: expected checksum {:016x}, got other bytes {} times. The file on the "
           "server, or a proxy's copy of it, is damaged",
-          shown_url(url()), wrong[0].begin, wrong[0].end - 1, wrong[0].hash, kTries));
+          redacted_url(url()), wrong[0].begin, wrong[0].end - 1, wrong[0].hash, kMaxTries));
     }
     http_.back_off(tries - 1);
-    std::vector<RemoteValue> again;
+    std::vector<RemoteValue> still_wrong;
     for (const RemoteValue& value : wrong)
-      for (const RemoteValue& left : fetch_run({&value, 1})) again.push_back(left);
-    wrong = std::move(again);
+      for (const RemoteValue& left : fetch_run({&value, 1})) still_wrong.push_back(left);
+    wrong = std::move(still_wrong);
   }
 }
 
@@ -206,7 +206,7 @@ std::span<const std::byte> RemoteFile::bytes_of(const RemoteValue& value) const 
   return mapping().bytes().subspan(value.begin, value.end - value.begin);
 }
 
-bool RemoteFile::present(const RemoteValue& value) const {
+bool RemoteFile::is_present(const RemoteValue& value) const {
   const std::uint64_t hash = store_->value_hash(value.index);
   return hash != 0 && stored_hash(bytes_of(value)) == hash && matches(value, bytes_of(value));
 }

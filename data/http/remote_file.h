@@ -61,21 +61,22 @@ class PRECAST_API RemoteFile {
 
   /// Fetches the range [begin, end) of header, metadata, table or checksums, unless the copy
   /// contains it. @throws IoError
-  void need(std::uint64_t begin, std::uint64_t end);
-  /// Forgets which ranges need(begin, end) has fetched: its next call for a range fetches it again.
+  void ensure(std::uint64_t begin, std::uint64_t end);
+  /// Forgets which ranges ensure(begin, end) has fetched: its next call for a range fetches it
+  /// again.
   void forget_ranges();
   /// Sets the number of values. Call before the functions below.
   void set_values(std::uint64_t values);
   /// Fetches a value, unless the copy contains it. If this process has already found the value in
-  /// the copy, the call costs one load. @throws IoError; DataError naming the URL and byte range if
-  /// the server repeatedly sends bytes that do not match the checksum.
-  void need(const RemoteValue& value) {
+  /// the copy, the call costs one atomic load. @throws IoError; DataError naming the URL and byte
+  /// range if the server repeatedly sends bytes that do not match the checksum.
+  void ensure(const RemoteValue& value) {
     if (!ready_[value.index].load(std::memory_order_acquire)) wait_for(value);
   }
   /// Fetches values that are next to each other, with one request per run of missing values; leaves
-  /// out values that another thread is fetching. @return the error, or null. Also null if the bytes
-  /// do not match their checksum, which need() reports. In threads that are waiting for one of the
-  /// values, need() throws the same error.
+  /// out values that another thread is fetching. @return the error, or null. A wrong checksum is
+  /// not returned; ensure() reports it. In threads that wait for one of the values, ensure() throws
+  /// the error that is returned here.
   [[nodiscard]] std::exception_ptr fetch(std::span<const RemoteValue> values);
 
   /// Makes every fetch fail soon, until resume() has been called as often as interrupt(). @{
@@ -86,8 +87,8 @@ class PRECAST_API RemoteFile {
 
   /// Bytes that the server has sent.
   [[nodiscard]] std::uint64_t bytes_received() const { return http_.bytes_received(); }
-  /// Number of values that need() had to fetch or to check in the copy, and the total time that it
-  /// took.
+  /// Number of values that ensure() had to fetch or to check in the copy, and the total time of
+  /// these calls, including waits for other threads.
   [[nodiscard]] std::uint64_t waits() const { return waits_; }
   [[nodiscard]] double seconds_waited() const { return 1e-9 * static_cast<double>(waited_ns_); }
 
@@ -113,7 +114,7 @@ class PRECAST_API RemoteFile {
   std::vector<RemoteValue> fetch_run(std::span<const RemoteValue> values);
   [[nodiscard]] std::span<const std::byte> bytes_of(const RemoteValue& value) const;
   /// Whether the copy contains the value.
-  [[nodiscard]] bool present(const RemoteValue& value) const;
+  [[nodiscard]] bool is_present(const RemoteValue& value) const;
   [[nodiscard]] double lock_limit_s() const;
 
   HttpClient http_;
@@ -123,7 +124,7 @@ class PRECAST_API RemoteFile {
   std::atomic<std::uint64_t> waits_{0};
   std::atomic<std::int64_t> waited_ns_{0};
   std::mutex mutex_;
-  std::condition_variable landed_;
+  std::condition_variable flight_done_;
   /// By RemoteValue::index; guarded by mutex_.
   std::unordered_map<std::uint64_t, std::shared_ptr<Flight>> flights_;
 };

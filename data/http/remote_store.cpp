@@ -12,7 +12,6 @@
 #include <atomic>
 #include <cctype>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <fstream>
 #include <iterator>
@@ -24,6 +23,8 @@
 #include "framework/core/error.h"
 #include "framework/core/failpoint.h"
 #include "framework/core/log.h"
+#include "framework/core/lower_case.h"
+#include "framework/core/parse_number.h"
 
 namespace precast::data {
 namespace {
@@ -36,7 +37,7 @@ constexpr std::uint64_t kValuesAt = 4096;
 /// Offset of the byte that is locked while the table of ranges is changed; beyond the end of any
 /// file.
 constexpr std::uint64_t kTableLock = std::uint64_t{1} << 62;
-constexpr double kTableLockLimit = 10;
+constexpr double kTableLockLimitS = 10;
 
 std::uint64_t read_hash(const std::uint64_t& from) {
   return __atomic_load_n(&from, __ATOMIC_ACQUIRE);
@@ -47,14 +48,14 @@ void write_hash(std::uint64_t& to, std::uint64_t hash) {
 
 int open_shared(const std::filesystem::path& path) {
   const int fd =
-      uninterrupted([&] { return ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666); });
+      retry_on_eintr([&] { return ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666); });
   if (fd < 0) throw IoError("cannot open the cache of a remote dataset,", path.string(), errno);
   return fd;
 }
 
-/// Whether a parameter of a query belongs to the signature of a URL of Amazon S3, CloudFront,
-/// Google Cloud Storage or Azure Blob Storage, which may be a new one for each access.
-bool is_of_signature(std::string_view parameter) {
+/// Whether a query parameter belongs to the signature of a pre-signed URL of Amazon S3, CloudFront,
+/// Google Cloud Storage or Azure Blob Storage. Each access may have a new signature.
+bool is_signature_parameter(std::string_view parameter) {
   constexpr std::string_view kNames[] = {"awsaccesskeyid",
                                          "signature",
                                          "expires",
@@ -73,23 +74,21 @@ bool is_of_signature(std::string_view parameter) {
                                          "sks",
                                          "skv",
                                          "spr"};
-  std::string name(parameter.substr(0, parameter.find('=')));
-  std::ranges::transform(name, name.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string name = lower_case(parameter.substr(0, parameter.find('=')));
   return name.starts_with("x-amz-") || name.starts_with("x-goog-") ||
          std::ranges::find(kNames, name) != std::end(kNames);
 }
 
 /// The part of the URL that identifies the file: without user name, password and signature.
 std::string identity_of(std::string_view url) {
-  std::string identity = shown_url(url);
+  std::string identity = redacted_url(url);
   url = url.substr(0, url.find('#'));
   char before = '?';
   for (std::size_t at = url.find('?'); at != std::string_view::npos;) {
     url.remove_prefix(at + 1);
     at = url.find('&');
     const std::string_view parameter = url.substr(0, at);
-    if (is_of_signature(parameter)) continue;
+    if (is_signature_parameter(parameter)) continue;
     identity += std::exchange(before, '&');
     identity += parameter;
   }
@@ -98,8 +97,8 @@ std::string identity_of(std::string_view url) {
 
 /// Combines the file's name in the URL and a hash of everything that identifies the version.
 std::string folder_name(const std::string& url, const HttpVersion& version) {
-  const std::string shown = shown_url(url);
-  std::string name = shown.substr(shown.rfind('/') + 1, 80);
+  const std::string redacted = redacted_url(url);
+  std::string name = redacted.substr(redacted.rfind('/') + 1, 80);
   std::ranges::replace_if(
       name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)) && c != '.'; }, '_');
   const std::string identity = fmt::format("{}\n{}\n{}\n{}", identity_of(url), version.size,
@@ -118,8 +117,9 @@ std::optional<HttpVersion> read_version(const std::filesystem::path& folder) {
   std::getline(file, size);
   std::getline(file, version.etag);
   std::getline(file, version.last_modified);
-  const auto [end, failure] = std::from_chars(size.data(), size.data() + size.size(), version.size);
-  if (!file || failure != std::errc{} || end != size.data() + size.size()) return std::nullopt;
+  const auto bytes = parse_number<decltype(version.size)>(size);
+  if (!file || !bytes) return std::nullopt;
+  version.size = *bytes;
   return version;
 }
 
@@ -231,8 +231,8 @@ RemoteStore::RemoteStore(const std::filesystem::path& cache, const std::string& 
   }
 }
 
-std::optional<HttpVersion> RemoteStore::known_version(const std::filesystem::path& cache,
-                                                      const std::string& url) {
+std::optional<HttpVersion> RemoteStore::cached_version(const std::filesystem::path& cache,
+                                                       const std::string& url) {
   std::optional<HttpVersion> known;
   std::error_code failure;
   for (const auto& entry : std::filesystem::directory_iterator(cache, failure)) {
@@ -251,7 +251,7 @@ RemoteStore::~RemoteStore() {
 
 void RemoteStore::write(std::uint64_t offset, std::span<const std::byte> bytes) const {
   while (!bytes.empty()) {
-    const std::ptrdiff_t wrote = uninterrupted(
+    const std::ptrdiff_t wrote = retry_on_eintr(
         [&] { return ::pwrite(data_fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset)); });
     if (wrote <= 0)
       throw IoError("cannot write to the cache of a remote dataset (data.cache_dir),",
@@ -288,7 +288,7 @@ std::uint64_t RemoteStore::range_hash(std::uint64_t begin, std::uint64_t end) co
 
 void RemoteStore::set_range_hash(std::uint64_t begin, std::uint64_t end, std::uint64_t hash) const {
   const std::scoped_lock threads(table_mutex_);
-  const RangeLock processes(*this, kTableLock, kTableLock + 1, kTableLockLimit,
+  const RangeLock processes(*this, kTableLock, kTableLock + 1, kTableLockLimitS,
                             [] { return false; });
   for (State::Range& range : state_->head().ranges) {
     const bool unused = read_hash(range.hash) == 0;
@@ -301,7 +301,7 @@ void RemoteStore::set_range_hash(std::uint64_t begin, std::uint64_t end, std::ui
 
 void RemoteStore::forget_ranges() const {
   const std::scoped_lock threads(table_mutex_);
-  const RangeLock processes(*this, kTableLock, kTableLock + 1, kTableLockLimit,
+  const RangeLock processes(*this, kTableLock, kTableLock + 1, kTableLockLimitS,
                             [] { return false; });
   for (State::Range& range : state_->head().ranges) write_hash(range.hash, 0);
 }

@@ -42,8 +42,8 @@ class RemoteStore {
   ~RemoteStore();
 
   /// The version of the copy of this URL's file; nothing if there is no copy, or several.
-  [[nodiscard]] static std::optional<HttpVersion> known_version(const std::filesystem::path& cache,
-                                                                const std::string& url);
+  [[nodiscard]] static std::optional<HttpVersion> cached_version(const std::filesystem::path& cache,
+                                                                 const std::string& url);
 
   [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
   /// The sparse file. Bytes that were not fetched are 0.

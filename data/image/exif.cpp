@@ -26,8 +26,8 @@ class TiffReader {
     if (at > tiff_.size() || tiff_.size() - at < bytes) return 0;
     std::uint32_t value = 0;
     for (std::size_t i = 0; i < bytes; ++i) {
-      const std::size_t place = big_endian_ ? i : bytes - 1 - i;
-      value = value << 8 | std::to_integer<std::uint32_t>(tiff_[at + place]);
+      const std::size_t index = big_endian_ ? i : bytes - 1 - i;
+      value = value << 8 | std::to_integer<std::uint32_t>(tiff_[at + index]);
     }
     return value;
   }

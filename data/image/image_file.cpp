@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cstdint>
 #include <cstring>
 #include <string>
 
 #include "framework/core/error.h"
+#include "framework/core/lower_case.h"
 
 namespace precast::data {
 namespace {
@@ -36,9 +36,8 @@ ImageFormat image_format(std::span<const std::byte> file) {
   return ImageFormat::unknown;
 }
 
-ImageFormat promised_format(std::string_view name) {
-  std::string ending(name.substr(std::min(name.rfind('.'), name.size())));
-  std::ranges::transform(ending, ending.begin(), [](unsigned char c) { return std::tolower(c); });
+ImageFormat format_from_extension(std::string_view name) {
+  const std::string ending = lower_case(name.substr(std::min(name.rfind('.'), name.size())));
   if (ending == ".jpg" || ending == ".jpeg") return ImageFormat::jpeg;
   if (ending == ".png") return ImageFormat::png;
   return ending == ".webp" ? ImageFormat::webp : ImageFormat::unknown;

@@ -13,8 +13,9 @@ namespace precast::data {
 /// Detects the format from a file's first bytes. In JPEG files, only the first three bytes are
 /// always the same.
 [[nodiscard]] PRECAST_API ImageFormat image_format(std::span<const std::byte> file);
-/// The format that the extension of a file's name implies.
-[[nodiscard]] PRECAST_API ImageFormat promised_format(std::string_view name);
+/// The format that the extension of a file's name implies: .jpg, .jpeg, .png or .webp, in any case
+/// of letters; unknown for all other names.
+[[nodiscard]] PRECAST_API ImageFormat format_from_extension(std::string_view name);
 
 /// Properties of an image file besides its pixels.
 struct ImageFileFacts {
@@ -25,7 +26,7 @@ struct ImageFileFacts {
   /// The image has an alpha channel, which was dropped.
   bool alpha = false;
   /// 16 bits per channel, of which the upper 8 are used.
-  bool deep = false;
+  bool sixteen_bit = false;
   /// A JPEG for which FFCV's decoder, JpegDecoder (data/decode) and decode_image_file() return the
   /// same RGB, apart from the accuracy of their inverse DCTs: 8 bits, Huffman coding, grey or YCbCr
   /// in one of JPEG's usual subsamplings, baseline or progressive.

@@ -23,11 +23,11 @@ namespace {
 
 /// Size of the first output buffer in bytes: the largest possible 4:2:0 JPEG of this image,
 /// whatever its content (libjpeg-turbo's tjBufSize), but at most 16 MiB.
-unsigned long largest_jpeg(const ImageView& image) {
+unsigned long initial_buffer_bytes(const ImageView& image) {
   // libjpeg enlarges the buffer if this is not enough.
-  constexpr std::uint64_t kFirstTry = 16 << 20;
+  constexpr std::uint64_t kMaxInitialBytes = 16 << 20;
   const auto side = [](int px) { return (static_cast<std::uint64_t>(px) + 15) / 16 * 16; };
-  return std::min(kFirstTry, side(image.width) * side(image.height) * 3 + 2048);
+  return std::min(kMaxInitialBytes, side(image.width) * side(image.height) * 3 + 2048);
 }
 
 /// @return false after a fatal error, whose text is in `errors`. Contains no objects with
@@ -68,10 +68,10 @@ JpegEncoder::~JpegEncoder() {
 }
 
 void JpegEncoder::encode(const ImageView& image, int quality, std::vector<std::byte>& out) {
-  const unsigned long wanted = largest_jpeg(image);
-  if (codec_->capacity < wanted) {
-    codec_->buffer = std::make_unique_for_overwrite<unsigned char[]>(wanted);
-    codec_->capacity = wanted;
+  const unsigned long needed = initial_buffer_bytes(image);
+  if (codec_->capacity < needed) {
+    codec_->buffer = std::make_unique_for_overwrite<unsigned char[]>(needed);
+    codec_->capacity = needed;
   }
   unsigned char* buffer = codec_->buffer.get();
   unsigned long size = codec_->capacity;

@@ -19,7 +19,7 @@ void on_message(j_common_ptr codec, int level) {
   if (level >= 0) return;  // A trace message; negative levels are warnings.
   JpegErrors& errors = errors_of(codec);
   ++errors.warnings;
-  if (codec->err->msg_code == JWRN_JPEG_EOF) errors.cut_off = true;
+  if (codec->err->msg_code == JWRN_JPEG_EOF) errors.truncated = true;
 }
 
 void print_nothing(j_common_ptr /*codec*/) {}

@@ -18,7 +18,7 @@ struct JpegErrors {
   std::jmp_buf jump{};
   int warnings = 0;
   /// Whether the file is truncated.
-  bool cut_off = false;
+  bool truncated = false;
   char text[JMSG_LENGTH_MAX] = {};
 
   /// Installs this object in `codec`, which must not move afterwards.

@@ -73,7 +73,7 @@ bool read_pixels(Decoder& decoder, unsigned char* inks, Image& out) {
 }
 /// @}
 
-[[noreturn]] void refuse(const Decoder& decoder) {
+[[noreturn]] void throw_damaged(const Decoder& decoder) {
   throw DataError(fmt::format("image: expected an intact JPEG file, got a damaged one ({})",
                               decoder.errors.text));
 }
@@ -88,7 +88,7 @@ int orientation_of(const jpeg_decompress_struct& state) {
 
 /// Whether TurboJPEG, and therefore FFCV, supports the chroma subsampling: 1, 1/2 or 1/4 of the
 /// luma samples horizontally (1/4 only without vertical subsampling), 1 or 1/2 vertically.
-bool subsampled_as_usual(const jpeg_decompress_struct& state) {
+bool has_common_subsampling(const jpeg_decompress_struct& state) {
   const jpeg_component_info& light = state.comp_info[0];
   for (int i = 1; i < state.num_components; ++i) {
     const jpeg_component_info& colour = state.comp_info[i];
@@ -107,7 +107,7 @@ ImageFileFacts facts_of(const jpeg_decompress_struct& state) {
   facts.grey = state.jpeg_color_space == JCS_GRAYSCALE;
   facts.cmyk = state.jpeg_color_space == JCS_CMYK || state.jpeg_color_space == JCS_YCCK;
   facts.plain_jpeg =
-      (facts.grey || (state.jpeg_color_space == JCS_YCbCr && subsampled_as_usual(state))) &&
+      (facts.grey || (state.jpeg_color_space == JCS_YCbCr && has_common_subsampling(state))) &&
       state.arith_code == FALSE && state.data_precision == 8;
   return facts;
 }
@@ -116,7 +116,7 @@ ImageFileFacts facts_of(const jpeg_decompress_struct& state) {
 
 JpegHeader read_jpeg_header(std::span<const std::byte> file) {
   const auto decoder = std::make_unique<Decoder>();
-  if (!read_header(*decoder, file)) refuse(*decoder);
+  if (!read_header(*decoder, file)) throw_damaged(*decoder);
   JpegHeader header{facts_of(decoder->state), static_cast<int>(decoder->state.image_height),
                     static_cast<int>(decoder->state.image_width)};
   header.facts.warnings = decoder->errors.warnings;
@@ -125,16 +125,16 @@ JpegHeader read_jpeg_header(std::span<const std::byte> file) {
 
 ImageFileFacts decode_jpeg_file(std::span<const std::byte> file, Image& out) {
   const auto decoder = std::make_unique<Decoder>();
-  if (!read_header(*decoder, file)) refuse(*decoder);
+  if (!read_header(*decoder, file)) throw_damaged(*decoder);
   ImageFileFacts facts = facts_of(decoder->state);
   check_coefficients(decoder->state);
   allocate_pixels(decoder->state.image_width, decoder->state.image_height, out);
   decoder->state.out_color_space = facts.cmyk ? JCS_CMYK : JCS_RGB;
   decoder->state.dct_method = JDCT_ISLOW;
   std::vector<unsigned char> inks(facts.cmyk ? static_cast<std::size_t>(out.width) * 4 : 0);
-  if (!read_pixels(*decoder, facts.cmyk ? inks.data() : nullptr, out)) refuse(*decoder);
+  if (!read_pixels(*decoder, facts.cmyk ? inks.data() : nullptr, out)) throw_damaged(*decoder);
   facts.warnings = decoder->errors.warnings;
-  if (decoder->errors.cut_off) {
+  if (decoder->errors.truncated) {
     throw DataError("image: expected a complete JPEG file, got a truncated one");
   }
   return facts;

@@ -11,8 +11,9 @@
 
 namespace precast::data {
 
-/// Limits for JPEGs of several scans. libjpeg keeps all coefficients in memory and processes all of
-/// them in each scan, although a scan may be only a few bytes long. Encoders write about ten scans.
+/// Limits for JPEGs of several scans. libjpeg keeps all coefficients of such a JPEG in memory and
+/// processes all of them for each scan, even if the scan has only a few bytes. Encoders write about
+/// ten scans.
 inline constexpr std::uint64_t kMaxCoefficientBytes = std::uint64_t{1} << 28;
 inline constexpr int kMaxScans = 200;
 

@@ -21,7 +21,7 @@ std::uint8_t luma(const std::uint8_t* rgb) {
 using Wide = hn::ScalableTag<std::uint32_t>;
 using Narrow = hn::Rebind<std::uint8_t, Wide>;
 
-HWY_INLINE hn::Vec<Wide> weighed(hn::Vec<Narrow> channel, std::uint32_t weight) {
+HWY_INLINE hn::Vec<Wide> weighted(hn::Vec<Narrow> channel, std::uint32_t weight) {
   return hn::Mul(hn::PromoteTo(Wide(), channel), hn::Set(Wide(), weight));
 }
 
@@ -30,8 +30,8 @@ HWY_INLINE hn::Vec<Narrow> luma_vector(const std::uint8_t* rgb) {
   const Narrow narrow;
   hn::Vec<Narrow> red, green, blue;
   hn::LoadInterleaved3(narrow, rgb, red, green, blue);
-  const auto sum = hn::Add(hn::Add(weighed(red, kRed), weighed(green, kGreen)),
-                           hn::Add(weighed(blue, kBlue), hn::Set(wide, kHalf)));
+  const auto sum = hn::Add(hn::Add(weighted(red, kRed), weighted(green, kGreen)),
+                           hn::Add(weighted(blue, kBlue), hn::Set(wide, kHalf)));
   return hn::DemoteTo(narrow, hn::BitCast(hn::RebindToSigned<Wide>(), hn::ShiftRight<16>(sum)));
 }
 
@@ -44,7 +44,7 @@ void luma_values(const std::uint8_t* rgb, std::size_t pixels, std::uint8_t* grey
   for (; p < pixels; ++p) grey[p] = luma(rgb + 3 * p);
 }
 
-void spread_values(std::uint8_t* rgb, std::size_t pixels) {
+void replace_values(std::uint8_t* rgb, std::size_t pixels) {
   const std::size_t lanes = hn::Lanes(Narrow());
   std::size_t p = 0;
   for (; p + lanes <= pixels; p += lanes) {
@@ -66,7 +66,7 @@ namespace precast::data {
 namespace {
 
 HWY_EXPORT(luma_values);
-HWY_EXPORT(spread_values);
+HWY_EXPORT(replace_values);
 
 }  // namespace
 
@@ -74,8 +74,8 @@ void luma_of(const std::uint8_t* rgb, std::size_t pixels, std::uint8_t* grey) {
   HWY_DYNAMIC_DISPATCH(luma_values)(rgb, pixels, grey);
 }
 
-void spread_luma(std::uint8_t* rgb, std::size_t pixels) {
-  HWY_DYNAMIC_DISPATCH(spread_values)(rgb, pixels);
+void replace_with_luma(std::uint8_t* rgb, std::size_t pixels) {
+  HWY_DYNAMIC_DISPATCH(replace_values)(rgb, pixels);
 }
 
 }  // namespace precast::data

@@ -16,7 +16,7 @@ namespace precast::data {
 /// @param rgb [pixels, 3]. @param grey [pixels]; may be the beginning of `rgb`.
 PRECAST_API void luma_of(const std::uint8_t* rgb, std::size_t pixels, std::uint8_t* grey);
 /// Replaces each pixel's three values with its luma. @param rgb [pixels, 3]
-PRECAST_API void spread_luma(std::uint8_t* rgb, std::size_t pixels);
+PRECAST_API void replace_with_luma(std::uint8_t* rgb, std::size_t pixels);
 /// @}
 
 }  // namespace precast::data

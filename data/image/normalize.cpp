@@ -44,10 +44,10 @@ bool same(std::uint16_t a, std::uint16_t b) {
 
 NormalizeOptions NormalizeOptions::of_luma() {
   const NormalizeOptions rgb;
-  const auto weighed = [](const std::vector<double>& of) {
+  const auto weighted = [](const std::vector<double>& of) {
     return 0.299 * of[0] + 0.587 * of[1] + 0.114 * of[2];
   };
-  return {.mean = {weighed(rgb.mean)}, .std = {weighed(rgb.std)}};
+  return {.mean = {weighted(rgb.mean)}, .std = {weighted(rgb.std)}};
 }
 
 void Normalize::fill_constants(const NormalizeOptions& options) {

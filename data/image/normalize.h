@@ -24,11 +24,11 @@ struct NormalizeOptions {
   /// @}
 };
 
-/// (pixel - mean) / std in float32, like FFCV's NormalizeImage: bitwise identical to the same
-/// expression on a torch tensor. Results in half or bfloat16 are that float32 rounded to nearest
-/// even. There are only 3 x 256 results, so the constructor computes all of them. write_pixels()
-/// (data/image/pixel_format.h) uses a cheaper formula only if all its results are exactly the same.
-/// Thread-safe.
+/// Computes (pixel - mean) / std in float32, like FFCV's NormalizeImage: bitwise identical to the
+/// same expression on a torch tensor. For half and bfloat16, the float32 result is rounded to
+/// nearest even. There are only 3 x 256 results, so the constructor computes all of them.
+/// write_pixels() (data/image/pixel_format.h) uses a cheaper formula only if all its results are
+/// exactly the same. Thread-safe.
 class PRECAST_API Normalize {
  public:
   /// How SIMD code computes the results.

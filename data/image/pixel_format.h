@@ -20,9 +20,9 @@ struct PixelFormat {
   const Normalize* normalize = nullptr;
   /// 3, or 1 for images with one value per pixel.
   int channels = 3;
-  /// Whether Resizer writes [height, width, 3] pixels that it resizes or flips with non-temporal
-  /// stores, which bypass the caches, if the memory is aligned to 64 bytes. Call hwy::FlushStream()
-  /// before another thread reads them. Other writers ignore this option.
+  /// Whether Resizer uses non-temporal stores, which bypass the caches, for pixels [height, width,
+  /// 3] that it resizes or flips. It does so only in memory that is aligned to 64 bytes. Call
+  /// hwy::FlushStream() before another thread reads the pixels. Other writers ignore this option.
   bool streamed = false;
 
   [[nodiscard]] std::size_t image_bytes(int height, int width) const {

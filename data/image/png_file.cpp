@@ -11,7 +11,7 @@ ImageFileFacts decode_png_file(std::span<const std::byte> file, Image& out) {
   facts.format = ImageFormat::png;
   facts.grey = reader.stored_grey();
   facts.alpha = reader.stored_alpha();
-  facts.deep = reader.stored_deep();
+  facts.sixteen_bit = reader.stored_sixteen_bit();
   allocate_pixels(reader.width(), reader.height(), out);
   require(reader.row_bytes() == reader.width() * 3, "libpng returns 8-bit RGB");
   reader.read(std::as_writable_bytes(std::span(out.pixels)));

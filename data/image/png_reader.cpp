@@ -28,7 +28,7 @@ static_assert(sizeof kIgnored % kNameBytes == 0);
 
 /// Whether the file contains every chunk up to IEND completely. This is checked first, because
 /// libpng allocates memory for the length that a chunk claims.
-bool chunks_are_whole(std::span<const std::byte> file) {
+bool chunks_are_complete(std::span<const std::byte> file) {
   if (file.size() < kSignatureBytes) return false;
   file = file.subspan(kSignatureBytes);
   while (file.size() >= kChunkFrameBytes) {
@@ -41,9 +41,9 @@ bool chunks_are_whole(std::span<const std::byte> file) {
   return false;
 }
 
-[[noreturn]] void refuse(const char* complaint) {
+[[noreturn]] void throw_damaged(const char* error_text) {
   throw DataError(
-      fmt::format("image: expected an intact PNG file, got a damaged one ({})", complaint));
+      fmt::format("image: expected an intact PNG file, got a damaged one ({})", error_text));
 }
 
 }  // namespace
@@ -57,14 +57,15 @@ struct PngReader::Callbacks {
   }
   static void on_error(png_structp png, png_const_charp text) {
     auto* input = static_cast<Input*>(png_get_error_ptr(png));
-    std::strncpy(input->complaint, text, sizeof input->complaint - 1);
+    std::strncpy(input->error_text, text, sizeof input->error_text - 1);
     png_longjmp(png, 1);
   }
   static void on_warning(png_structp /*png*/, png_const_charp /*text*/) {}
 };
 
 PngReader::PngReader(std::span<const std::byte> file, PngLayout layout) : input_{file} {
-  if (!chunks_are_whole(file)) refuse("a chunk ends after the end of the file, or IEND is missing");
+  if (!chunks_are_complete(file))
+    throw_damaged("a chunk ends after the end of the file, or IEND is missing");
   png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, &input_, Callbacks::on_error,
                                 Callbacks::on_warning);
   if (png_ == nullptr) throw std::bad_alloc();
@@ -73,7 +74,7 @@ PngReader::PngReader(std::span<const std::byte> file, PngLayout layout) : input_
   const bool out_of_memory = info_ == nullptr;
   png_destroy_read_struct(&png_, &info_, nullptr);
   if (out_of_memory) throw std::bad_alloc();
-  refuse(input_.complaint);
+  throw_damaged(input_.error_text);
 }
 
 PngReader::~PngReader() {
@@ -91,7 +92,7 @@ bool PngReader::read_header(PngLayout layout) {
   stored_grey_ = (colors & PNG_COLOR_MASK_COLOR) == 0;
   stored_alpha_ =
       (colors & PNG_COLOR_MASK_ALPHA) != 0 || png_get_valid(png_, info_, PNG_INFO_tRNS) != 0;
-  stored_deep_ = png_get_bit_depth(png_, info_) == 16;
+  stored_sixteen_bit_ = png_get_bit_depth(png_, info_) == 16;
   png_set_expand(png_);
   if (layout == PngLayout::rgb8) {
     png_set_strip_16(png_);
@@ -122,7 +123,7 @@ std::uint64_t PngReader::width() const {
 std::uint64_t PngReader::channels() const {
   return png_get_channels(png_, info_);
 }
-bool PngReader::deep() const {
+bool PngReader::sixteen_bit() const {
   return png_get_bit_depth(png_, info_) == 16;
 }
 std::size_t PngReader::row_bytes() const {
@@ -134,7 +135,7 @@ void PngReader::read(std::span<std::byte> pixels) {
   std::vector<png_bytep> rows(height());
   for (std::size_t y = 0; y < rows.size(); ++y)
     rows[y] = reinterpret_cast<png_bytep>(pixels.data() + y * row_bytes());
-  if (!read_rows(rows.data())) refuse(input_.complaint);
+  if (!read_rows(rows.data())) throw_damaged(input_.error_text);
 }
 
 std::span<const std::byte> PngReader::exif() const {

@@ -34,16 +34,16 @@ class PRECAST_API PngReader {
 
   [[nodiscard]] std::uint64_t height() const;
   [[nodiscard]] std::uint64_t width() const;
-  /// Properties of the rows that read() returns. @{
+  /// Properties of the rows that read() returns. sixteen_bit(): whether a value has 16 bits. @{
   [[nodiscard]] std::uint64_t channels() const;
-  [[nodiscard]] bool deep() const;
+  [[nodiscard]] bool sixteen_bit() const;
   [[nodiscard]] std::size_t row_bytes() const;
   /// @}
 
   /// Properties of the file. @{
   [[nodiscard]] bool stored_grey() const { return stored_grey_; }
   [[nodiscard]] bool stored_alpha() const { return stored_alpha_; }
-  [[nodiscard]] bool stored_deep() const { return stored_deep_; }
+  [[nodiscard]] bool stored_sixteen_bit() const { return stored_sixteen_bit_; }
   /// @}
 
   /// Reads the pixels. @param pixels height() rows of row_bytes(), without gaps.
@@ -57,7 +57,7 @@ class PRECAST_API PngReader {
   /// The bytes that libpng has not read yet, and its error message.
   struct Input {
     std::span<const std::byte> left;
-    char complaint[256] = {};
+    char error_text[256] = {};
   };
   struct Callbacks;
 
@@ -69,7 +69,7 @@ class PRECAST_API PngReader {
   png_info_def* info_ = nullptr;
   bool stored_grey_ = false;
   bool stored_alpha_ = false;
-  bool stored_deep_ = false;
+  bool stored_sixteen_bit_ = false;
 };
 
 }  // namespace precast::data

@@ -17,7 +17,7 @@ struct FreeDemuxer {
   void operator()(WebPDemuxer* demuxer) const { WebPDemuxDelete(demuxer); }
 };
 
-[[noreturn]] void refuse() {
+[[noreturn]] void throw_damaged() {
   throw DataError("image: expected an intact WebP file, got a damaged one");
 }
 
@@ -58,7 +58,7 @@ void decode_first_frame(const WebPDemuxer* demuxer, Image& out) {
                           out.pixels.size() - begin, static_cast<int>(stride)) != nullptr;
   }
   WebPDemuxReleaseIterator(&frame);
-  if (!decoded) refuse();
+  if (!decoded) throw_damaged();
 }
 
 }  // namespace
@@ -66,7 +66,7 @@ void decode_first_frame(const WebPDemuxer* demuxer, Image& out) {
 ImageFileFacts decode_webp_file(std::span<const std::byte> file, Image& out) {
   const WebPData data = data_of(file);
   const std::unique_ptr<WebPDemuxer, FreeDemuxer> demuxer(WebPDemux(&data));
-  if (demuxer == nullptr) refuse();
+  if (demuxer == nullptr) throw_damaged();
   ImageFileFacts facts;
   facts.format = ImageFormat::webp;
   facts.orientation = orientation_of(demuxer.get());
@@ -82,7 +82,7 @@ ImageFileFacts decode_webp_file(std::span<const std::byte> file, Image& out) {
       still.height != out.height ||
       WebPDecodeRGBInto(data.bytes, data.size, out.pixels.data(), out.pixels.size(),
                         3 * out.width) == nullptr)
-    refuse();
+    throw_damaged();
   return facts;
 }
 

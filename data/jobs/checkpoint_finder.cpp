@@ -15,7 +15,7 @@ void CheckpointFinder::find(const ImageRecord& image, std::vector<std::uint64_t>
     points.clear();
     throw;
   }
-  ++(points.empty() ? without_ : indexed_);
+  ++(points.empty() ? unindexed_ : indexed_);
 }
 
 void CheckpointFinder::find(const EncodedValue& image, std::vector<std::uint64_t>& points) {

@@ -20,20 +20,20 @@ class CheckpointFinder {
   /// @param points overwritten. It is empty if the image is stored as pixels, if libjpeg has to
   /// decode the JPEG, or if the JPEG is damaged. @throws DataError for a damaged JPEG.
   void find(const ImageRecord& image, std::vector<std::uint64_t>& points);
-  /// Finds the checkpoints of an image that is not in a file yet. Does not throw for a damaged
-  /// JPEG; the code that decodes it reports the error.
+  /// Finds the checkpoints of an image before it is written to a file. Does not throw for a damaged
+  /// JPEG; the code that decodes the JPEG later reports the error.
   void find(const EncodedValue& image, std::vector<std::uint64_t>& points);
 
   [[nodiscard]] std::uint64_t jpegs() const { return jpegs_; }
   /// Number of intact JPEGs without checkpoints.
-  [[nodiscard]] std::uint64_t without() const { return without_; }
+  [[nodiscard]] std::uint64_t unindexed() const { return unindexed_; }
   /// Number of JPEGs with checkpoints.
   [[nodiscard]] std::uint64_t indexed() const { return indexed_; }
 
  private:
   std::size_t interval_;
   JpegDecoder decoder_;
-  std::uint64_t jpegs_ = 0, without_ = 0, indexed_ = 0;
+  std::uint64_t jpegs_ = 0, unindexed_ = 0, indexed_ = 0;
 };
 
 }  // namespace precast::data

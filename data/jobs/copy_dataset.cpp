@@ -37,8 +37,8 @@ class CopiedField final : public Field {
   }
 
   /// The writer overwrites the pointer in the metadata.
-  void encode(const Value& place, std::uint64_t /*sample*/, EncodedValue& out) override {
-    const CopiedSample from = copy_.sample(static_cast<std::uint64_t>(std::get<0>(place)));
+  void encode(const Value& index, std::uint64_t /*sample*/, EncodedValue& out) override {
+    const CopiedSample from = copy_.sample(static_cast<std::uint64_t>(std::get<0>(index)));
     const BetonReader& file = *copy_.files[from.file];
     const auto metadata = file.metadata(from.sample, field_);
     out.metadata.assign(metadata.begin(), metadata.end());

@@ -22,9 +22,9 @@ namespace {
 constexpr auto kProgressPeriod = std::chrono::milliseconds(20);
 
 /// The state that all threads share.
-class Round {
+class SampleLoop {
  public:
-  Round(std::uint64_t count, int threads, const std::atomic<bool>* cancel)
+  SampleLoop(std::uint64_t count, int threads, const std::atomic<bool>* cancel)
       : end_(count), running_(threads), cancel_(cancel) {}
 
   void work(const SampleWork& work) {
@@ -72,8 +72,8 @@ class Round {
   }
 
   std::atomic<std::uint64_t> next_{0}, done_{0};
-  /// The first sample that need not be processed: `count` or, after a failure, the lowest sample
-  /// that failed.
+  /// Samples from this id on need not be processed: `count` or, after a failure, the lowest id that
+  /// failed.
   std::atomic<std::uint64_t> end_;
   std::mutex mutex_;
   std::condition_variable ended_;
@@ -86,22 +86,22 @@ class Round {
 
 }  // namespace
 
-bool for_each_sample(std::uint64_t count, const EachSample& how,
+bool for_each_sample(std::uint64_t count, const ForEachOptions& options,
                      const std::function<SampleWork()>& make_work) {
-  require(how.workers >= 1, "there is at least one worker");
+  require(options.workers >= 1, "there is at least one worker");
   std::vector<SampleWork> works;
-  for (int i = 0; i < how.workers; ++i) works.push_back(make_work());
-  Round round(count, how.workers, how.cancel);
+  for (int i = 0; i < options.workers; ++i) works.push_back(make_work());
+  SampleLoop round(count, options.workers, options.cancel);
   std::vector<std::jthread> threads;
   try {
     for (const SampleWork& work : works) threads.emplace_back([&] { round.work(work); });
   } catch (const std::system_error& error) {
     round.stop();
     throw DeviceError(fmt::format("workers: cannot start worker {} of {}: {}. Use fewer workers",
-                                  threads.size() + 1, how.workers, error.code().message()));
+                                  threads.size() + 1, options.workers, error.code().message()));
   }
   while (!round.wait())
-    if (how.on_progress) how.on_progress(round.done());
+    if (options.on_progress) options.on_progress(round.done());
   threads.clear();
   round.rethrow();
   return !round.cancelled();

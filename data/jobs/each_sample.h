@@ -12,13 +12,13 @@ namespace precast::data {
 using SampleWork = std::function<void(std::uint64_t sample)>;
 
 /// Options of for_each_sample().
-struct EachSample {
+struct ForEachOptions {
   /// Number of threads, at least 1.
   int workers = 1;
   /// Called about 50 times a second with the number of finished samples, on the thread that called
   /// for_each_sample().
   std::function<void(std::uint64_t)> on_progress = {};
-  /// Any thread or signal handler may set it to stop early. Samples that fail after that are
+  /// Any thread or signal handler may set it to stop early. Errors of samples after that are
   /// ignored.
   const std::atomic<bool>* cancel = nullptr;
 };
@@ -26,9 +26,9 @@ struct EachSample {
 /// Passes each sample from 0 to `count` - 1 to one of the threads, in any order.
 /// @param make_work called once for each thread before it begins, so that each thread can have its
 /// own scratch memory.
-/// @return false if the work was cancelled. @throws the exception of the lowest sample that failed
-/// before a cancellation; DeviceError if a thread cannot be started.
-PRECAST_API bool for_each_sample(std::uint64_t count, const EachSample& how,
+/// @return false if the work was cancelled. @throws the exception of the sample with the lowest id
+/// among those that failed before a cancellation; DeviceError if a thread cannot be started.
+PRECAST_API bool for_each_sample(std::uint64_t count, const ForEachOptions& options,
                                  const std::function<SampleWork()>& make_work);
 
 }  // namespace precast::data

@@ -26,9 +26,9 @@ std::vector<FieldPlan> plan_fields(const std::vector<SourceField>& chosen, const
   std::vector<FieldPlan> fields;
   for (const SourceField& field : chosen) {
     FieldInputs inputs{.array = field.array, .tag = field.tag, .arguments = field.arguments};
-    inputs.first = [&source, first, place = fields.size()] {
+    inputs.first = [&source, first, position = fields.size()] {
       Sample sample = source.sample(first);
-      return FirstValue{std::move(sample.name), std::move(sample.values.at(place))};
+      return FirstValue{std::move(sample.name), std::move(sample.values.at(position))};
     };
     fields.push_back({field.name, [&registry, options, inputs, type = field.type] {
                         return make_field(registry, type, options, inputs);
@@ -37,11 +37,11 @@ std::vector<FieldPlan> plan_fields(const std::vector<SourceField>& chosen, const
   return fields;
 }
 
-std::uint64_t first_sound(const std::vector<SourceField>& chosen, const Source& source,
-                          std::span<const std::uint64_t> samples, const FieldOptions& options,
-                          const FieldRegistry& registry) {
-  constexpr std::size_t kMostTried = 1000;
-  for (const std::uint64_t sample : samples.first(std::min(samples.size(), kMostTried))) {
+std::uint64_t find_usable_sample(const std::vector<SourceField>& chosen, const Source& source,
+                                 std::span<const std::uint64_t> samples,
+                                 const FieldOptions& options, const FieldRegistry& registry) {
+  constexpr std::size_t kMaxTried = 1000;
+  for (const std::uint64_t sample : samples.first(std::min(samples.size(), kMaxTried))) {
     try {
       for (const auto& plan : plan_fields(chosen, source, sample, options, registry))
         (void)plan.make();

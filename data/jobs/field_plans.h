@@ -29,7 +29,8 @@ struct FieldOptions {
 
 /// Returns one plan for each chosen field.
 /// @param chosen the source's fields, in its order, each with the kind to write.
-/// @param first the sample to inspect for kinds whose description depends on a value.
+/// @param first the sample that is inspected if a kind takes its description (such as the shape of
+/// an array) from a value.
 /// @param source, registry borrowed; both must outlive the plans. @param options the options of all
 /// fields.
 [[nodiscard]] PRECAST_API std::vector<FieldPlan> plan_fields(const std::vector<SourceField>& chosen,
@@ -38,13 +39,13 @@ struct FieldOptions {
                                                              const FieldOptions& options,
                                                              const FieldRegistry& registry);
 
-/// Returns the first of `samples` from which all fields can be made. If there is none among the
-/// first 1,000, returns samples[0].
-[[nodiscard]] PRECAST_API std::uint64_t first_sound(const std::vector<SourceField>& chosen,
-                                                    const Source& source,
-                                                    std::span<const std::uint64_t> samples,
-                                                    const FieldOptions& options,
-                                                    const FieldRegistry& registry);
+/// Returns the first of `samples` for which all fields can be made. If there is no such sample
+/// among the first 1,000, returns samples[0].
+[[nodiscard]] PRECAST_API std::uint64_t find_usable_sample(const std::vector<SourceField>& chosen,
+                                                           const Source& source,
+                                                           std::span<const std::uint64_t> samples,
+                                                           const FieldOptions& options,
+                                                           const FieldRegistry& registry);
 
 /// Tries to encode one sample with each field whose kind differs from the kind in the source.
 /// @param plans the result of plan_fields() for the other arguments. @param first the sample to

@@ -27,15 +27,15 @@ class Indexing {
         field_(field),
         index_(index),
         finder_(index.interval()),
-        all_(all),
+        total_(all),
         mutex_(mutex) {}
   Indexing(const Indexing&) = delete;
   Indexing& operator=(const Indexing&) = delete;
   ~Indexing() {
     const std::scoped_lock lock(mutex_);
-    all_.jpegs += finder_.jpegs();
-    all_.without += finder_.without();
-    std::ranges::move(damaged_, std::back_inserter(all_.damaged));
+    total_.jpegs += finder_.jpegs();
+    total_.unindexed += finder_.unindexed();
+    std::ranges::move(damaged_, std::back_inserter(total_.damaged));
   }
 
   void add(std::uint64_t sample) {
@@ -57,12 +57,12 @@ class Indexing {
   CheckpointFinder finder_;
   std::vector<std::uint64_t> points_;
   std::vector<DamagedJpeg> damaged_;
-  IndexSummary& all_;
+  IndexSummary& total_;
   std::mutex& mutex_;
 };
 
-/// Returns the number of pixels per MCU of a JPEG. Returns 256, which most files have, if the file
-/// is not mapped or the header is not that of a baseline JPEG.
+/// Returns the number of pixels per MCU of a JPEG. If the file is not mapped or the JPEG is not a
+/// baseline one, returns 256, the number in most JPEGs.
 double mcu_pixels(const BetonReader& reader, std::uint64_t sample, std::size_t field) {
   if (reader.disk() != nullptr) return 256;
   const auto header = parse_baseline_header(reader.image(sample, field).bytes);
@@ -122,19 +122,19 @@ std::shared_ptr<JpegIndex> open_jpeg_index(const BetonReader& reader, std::uint6
   // distance.
   const std::uint64_t enough = bytes + bytes / 2;
   // If this index would be too large, uses one checkpoint per row of MCUs.
-  constexpr std::size_t kWholeRows = 4096;
+  constexpr std::size_t kRowInterval = 4096;
   return enough <= max_bytes
              ? std::make_shared<JpegIndex>(reader.size(), kDefaultCheckpointInterval, enough)
-             : std::make_shared<JpegIndex>(reader.size(), kWholeRows, max_bytes);
+             : std::make_shared<JpegIndex>(reader.size(), kRowInterval, max_bytes);
 }
 
 std::unique_ptr<JpegIndex> index_dataset(const BetonReader& reader, std::size_t field,
-                                         std::size_t interval, const EachSample& how,
+                                         std::size_t interval, const ForEachOptions& options,
                                          IndexSummary& summary) {
   auto index = std::make_unique<JpegIndex>(reader.size(), interval, UINT64_MAX);
   summary = {};
   std::mutex mutex;
-  summary.cancelled = !for_each_sample(reader.size(), how, [&] {
+  summary.cancelled = !for_each_sample(reader.size(), options, [&] {
     auto indexing = std::make_shared<Indexing>(reader, field, *index, summary, mutex);
     return [indexing](std::uint64_t sample) { indexing->add(sample); };
   });

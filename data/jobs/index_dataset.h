@@ -24,7 +24,7 @@ struct DamagedJpeg {
 struct IndexSummary {
   std::uint64_t jpegs = 0;
   /// Intact JPEGs without checkpoints, such as those that libjpeg has to decode.
-  std::uint64_t without = 0;
+  std::uint64_t unindexed = 0;
   /// Sorted by sample. These JPEGs have no checkpoints either.
   std::vector<DamagedJpeg> damaged;
   bool cancelled = false;
@@ -48,7 +48,7 @@ struct IndexSummary {
 [[nodiscard]] PRECAST_API std::unique_ptr<JpegIndex> index_dataset(const BetonReader& reader,
                                                                    std::size_t field,
                                                                    std::size_t interval,
-                                                                   const EachSample& how,
+                                                                   const ForEachOptions& options,
                                                                    IndexSummary& summary);
 
 }  // namespace precast::data

@@ -27,16 +27,16 @@ void check_json(std::span<const std::byte> value) {
 class Verifier {
  public:
   Verifier(const BetonReader& reader, VerifySummary& all, std::mutex& mutex)
-      : reader_(reader), decoder_({.libjpeg_only = true}), all_(all), mutex_(mutex) {}
+      : reader_(reader), decoder_({.libjpeg_only = true}), total_(all), mutex_(mutex) {}
   Verifier(const Verifier&) = delete;
   Verifier& operator=(const Verifier&) = delete;
   ~Verifier() {
     const std::scoped_lock lock(mutex_);
-    all_.values += own_.values;
-    all_.bytes += own_.bytes;
-    all_.jpegs += own_.jpegs;
-    all_.json += own_.json;
-    std::ranges::move(own_.damaged, std::back_inserter(all_.damaged));
+    total_.values += local_.values;
+    total_.bytes += local_.bytes;
+    total_.jpegs += local_.jpegs;
+    total_.json += local_.json;
+    std::ranges::move(local_.damaged, std::back_inserter(total_.damaged));
   }
 
   void check(std::uint64_t sample) {
@@ -45,7 +45,7 @@ class Verifier {
       try {
         check_value(sample, field);
       } catch (const DataError& error) {
-        own_.damaged.push_back({sample, field, without_place(error.what(), sample, field)});
+        local_.damaged.push_back({sample, field, strip_prefix(error.what(), sample, field)});
       }
     }
   }
@@ -53,20 +53,20 @@ class Verifier {
  private:
   /// Removes the names of the sample and the field from the start of a message, because
   /// DamagedValue stores both separately.
-  [[nodiscard]] std::string without_place(std::string_view message, std::uint64_t sample,
-                                          std::size_t field) const {
+  [[nodiscard]] std::string strip_prefix(std::string_view message, std::uint64_t sample,
+                                         std::size_t field) const {
     const std::string text = reader_.sample_text(sample);
-    for (const std::string& place :
+    for (const std::string& prefix :
          {fmt::format("{} field '{}': ", text, reader_.fields()[field].name), text + ": "}) {
-      if (message.starts_with(place)) return std::string(message.substr(place.size()));
+      if (message.starts_with(prefix)) return std::string(message.substr(prefix.size()));
     }
     return std::string(message);
   }
 
   void check_value(std::uint64_t sample, std::size_t field) {
     const std::span<const std::byte> value = reader_.blob(sample, field);
-    ++own_.values;
-    own_.bytes += value.size();
+    ++local_.values;
+    local_.bytes += value.size();
     reader_.check_value(sample, field, value);
     const FieldTag& tag = reader_.fields()[field].tag;
     if (tag.kind == FieldTag::Kind::pixels || tag.kind == FieldTag::Kind::ragged)
@@ -74,28 +74,28 @@ class Verifier {
     const FieldType type = reader_.fields()[field].type;
     if (type == FieldType::json) {
       check_json(value);
-      ++own_.json;
+      ++local_.json;
     }
     if (type != FieldType::image || reader_.image_mode(sample, field) != ImageMode::jpg) return;
     const ImageRecord image = reader_.image(sample, field);
     decoder_.decode(value, image.height, image.width, {0, 0, image.height, image.width});
-    ++own_.jpegs;
+    ++local_.jpegs;
   }
 
   const BetonReader& reader_;
   JpegDecoder decoder_;
   std::vector<std::uint64_t> extents_;
-  VerifySummary own_;
-  VerifySummary& all_;
+  VerifySummary local_;
+  VerifySummary& total_;
   std::mutex& mutex_;
 };
 
 }  // namespace
 
-VerifySummary verify_dataset(const BetonReader& reader, const EachSample& how) {
+VerifySummary verify_dataset(const BetonReader& reader, const ForEachOptions& options) {
   VerifySummary summary;
   std::mutex mutex;
-  summary.cancelled = !for_each_sample(reader.size(), how, [&] {
+  summary.cancelled = !for_each_sample(reader.size(), options, [&] {
     auto verifier = std::make_shared<Verifier>(reader, summary, mutex);
     return [verifier](std::uint64_t sample) { verifier->check(sample); };
   });

@@ -35,6 +35,6 @@ struct VerifySummary {
 /// arrays. Does not repeat the checks made when a file is opened. @throws DeviceError if a thread
 /// cannot be started.
 [[nodiscard]] PRECAST_API VerifySummary verify_dataset(const BetonReader& reader,
-                                                       const EachSample& how);
+                                                       const ForEachOptions& options);
 
 }  // namespace precast::data

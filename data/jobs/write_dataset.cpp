@@ -61,8 +61,8 @@ struct Run {
   /// The first sample that is not encoded yet, and one past the last sample of the run.
   std::uint64_t next = 0;
   std::uint64_t end = 0;
-  /// The first `count` entries are encoded but not yet laid out. The others are kept for their
-  /// memory.
+  /// The first `count` entries are encoded but not yet laid out. The other entries are unused;
+  /// their memory is reused later.
   std::vector<EncodedSample> samples;
   std::size_t count = 0;
   std::size_t bytes = 0;
@@ -87,13 +87,13 @@ struct Run {
 
 /// Returns the error with the sample's index and name at the start of its message. @param name
 /// empty if it is not known yet.
-Error naming(const Error& error, std::uint64_t index, const std::string& name) {
+Error with_sample_name(const Error& error, std::uint64_t index, const std::string& name) {
   const std::string message = error.what();
   // The name is not repeated. A sample of a .beton file has the name `FILE:NUMBER`, and messages
   // may begin with FILE.
   const bool is_named = name.empty() || message.starts_with(name.substr(0, name.rfind(':')) + ": ");
-  const std::string place = is_named ? "" : fmt::format(" ({})", name);
-  return Error(fmt::format("sample {}{}: {}", index, place, message), error.exit_code());
+  const std::string suffix = is_named ? "" : fmt::format(" ({})", name);
+  return Error(fmt::format("sample {}{}: {}", index, suffix, message), error.exit_code());
 }
 
 /// Workers fill runs in any order within a window; the calling thread empties them in file order.
@@ -154,7 +154,7 @@ class EncodeQueue {
       emptied_.notify_all();
     } else {
       ++released_;
-      room_.notify_one();
+      run_freed_.notify_one();
     }
   }
 
@@ -164,7 +164,7 @@ class EncodeQueue {
       const std::lock_guard lock(mutex_);
       stopped_ = true;
     }
-    room_.notify_all();
+    run_freed_.notify_all();
     emptied_.notify_all();
     for (std::thread& thread : threads_) thread.join();
     threads_.clear();
@@ -185,13 +185,13 @@ class EncodeQueue {
 
   void work(Encoders& encoders) {
     while (Run* const run = take()) {
-      for (bool whole = false; !whole;) {
+      for (bool is_complete = false; !is_complete;) {
         const Clock::time_point start = Clock::now();
         fill(encoders, *run);
-        // This must precede hand_over(): after it, another worker may own a complete run.
-        whole = run->next == run->end;
-        hand_over(*run, std::chrono::duration<double>(Clock::now() - start).count());
-        if (!whole && !take_back(*run)) return;
+        // This must precede publish(): after it, another worker may own a complete run.
+        is_complete = run->next == run->end;
+        publish(*run, std::chrono::duration<double>(Clock::now() - start).count());
+        if (!is_complete && !reclaim(*run)) return;
       }
     }
   }
@@ -200,7 +200,7 @@ class EncodeQueue {
   /// left, or after stop().
   Run* take() {
     std::unique_lock lock(mutex_);
-    room_.wait(lock, [this] {
+    run_freed_.wait(lock, [this] {
       return stopped_ || next_ == num_samples_ || claimed_ < released_ + runs_.size();
     });
     if (stopped_ || next_ == num_samples_) return nullptr;
@@ -227,16 +227,16 @@ class EncodeQueue {
     }
   }
 
-  void hand_over(Run& run, double seconds) {
+  void publish(Run& run, double seconds) {
     const auto samples = static_cast<double>(run.count);
     const auto bytes = static_cast<double>(run.bytes);
     // Aims at a quarter of kRunBytes, because sizes vary and most runs should stay below the limit.
-    const double suited =
+    const double target_samples =
         samples * std::min(kRunSeconds / std::max(seconds, 1e-9), kRunBytes / (4 * bytes + 1));
     {
       const std::lock_guard lock(mutex_);
-      const auto longest = static_cast<double>(std::min(2 * run_samples_, kMaxRunSamples));
-      run_samples_ = static_cast<std::uint64_t>(std::clamp(suited, 1.0, longest));
+      const auto max_samples = static_cast<double>(std::min(2 * run_samples_, kMaxRunSamples));
+      run_samples_ = static_cast<std::uint64_t>(std::clamp(target_samples, 1.0, max_samples));
       run.ready = true;
     }
     ready_.notify_one();
@@ -244,7 +244,7 @@ class EncodeQueue {
 
   /// Waits until the calling thread has laid out the part of `run` that was handed over. @return
   /// false after stop().
-  bool take_back(const Run& run) {
+  bool reclaim(const Run& run) {
     std::unique_lock lock(mutex_);
     emptied_.wait(lock, [&] { return stopped_ || !run.ready; });
     return !stopped_;
@@ -264,7 +264,7 @@ class EncodeQueue {
       if (encoders.finder) encoders.finder->find(out.values[indexed_field_], out.checkpoints);
     } catch (const Error& error) {
       if (!skips_ || error.exit_code() != ExitCode::dataset_invalid)
-        throw naming(error, out.index, name);
+        throw with_sample_name(error, out.index, name);
       out.skipped = {out.index, std::move(name), error.what()};
     }
   }
@@ -278,7 +278,7 @@ class EncodeQueue {
 
   std::mutex mutex_;
   std::condition_variable ready_;
-  std::condition_variable room_;
+  std::condition_variable run_freed_;
   std::condition_variable emptied_;
   std::uint64_t next_ = 0;
   /// Number of samples of the next run, derived from the time and the bytes that the last run took.
@@ -317,7 +317,7 @@ struct Outputs {
     file.add(sample.values);
     if (index) index->add(sample.checkpoints);
   }
-  /// Writes everything that needs disk space before it replaces an older dataset.
+  /// Replaces an older dataset only after everything that needs disk space has been written.
   void finish() {
     file.complete();
     if (index) index->complete(file.fingerprint());
@@ -339,7 +339,7 @@ void lay_out(EncodeQueue& queue, std::uint64_t num_samples, const SampleProvider
         try {
           outputs.add(sample);
         } catch (const DataError& error) {
-          throw naming(error, sample.index, provider(sample.index).name);
+          throw with_sample_name(error, sample.index, provider(sample.index).name);
         }
       }
       ++done;
@@ -352,7 +352,7 @@ void lay_out(EncodeQueue& queue, std::uint64_t num_samples, const SampleProvider
     throw DataError(fmt::format(
         "dataset: expected at least one intact sample, got {} damaged samples. The first "
         "is {}",
-        num_samples, naming(DataError(first.error), first.index, first.name).what()));
+        num_samples, with_sample_name(DataError(first.error), first.index, first.name).what()));
   }
 }
 
@@ -363,8 +363,8 @@ Cancelled::~Cancelled() = default;
 CorruptPolicy corrupt_policy(std::string_view name) {
   if (name == "fail") return CorruptPolicy::fail;
   if (name == "skip") return CorruptPolicy::skip;
-  throw ConfigError(
-      fmt::format("on-corrupt: unknown policy '{}'. {}", name, suggest(name, {"fail", "skip"})));
+  throw ConfigError(fmt::format("on-corrupt: expected fail or skip, got '{}'. {}", name,
+                                suggest(name, {"fail", "skip"})));
 }
 
 WriteSummary write_dataset(const std::filesystem::path& path, const std::vector<FieldPlan>& fields,

@@ -16,8 +16,8 @@
 
 namespace precast::data {
 
-/// What happens to a damaged sample. A sample is damaged if the source or a field throws a
-/// DataError for it. An IoError, or a sample that is larger than a page, always aborts the writing.
+/// What happens to a damaged sample, that is, one for which the source or a field throws a
+/// DataError. An IoError, or a sample that is larger than a page, always aborts the writing.
 enum class CorruptPolicy {
   fail,
   /// The sample is left out and listed in the summary.
@@ -82,7 +82,7 @@ struct FieldPlan {
   std::function<std::unique_ptr<Field>()> make;
 };
 
-/// Returns sample `i`. This is also its position in the file, unless an earlier sample is skipped.
+/// Returns sample `i`; `i` is also its position in the file, unless an earlier sample is skipped.
 /// Called by all workers concurrently.
 using SampleProvider = std::function<Sample(std::uint64_t i)>;
 

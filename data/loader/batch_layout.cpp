@@ -27,7 +27,8 @@ class ShapeOf {
 
   Shape operator()(const ImageOutput& image) const {
     const PixelShape out = image.pipeline.output({side_, side_, 3});
-    if (image.longest_stored_px) return {static_cast<std::int64_t>(image_plan_bytes(image, side_))};
+    if (image.max_stored_side_px)
+      return {static_cast<std::int64_t>(image_plan_bytes(image, side_))};
     if (image.channels_first) return {out.channels, out.height, out.width};
     return {out.height, out.width, out.channels};
   }
@@ -37,7 +38,7 @@ class ShapeOf {
     return {out.height, out.width, out.channels};
   }
   Shape operator()(const ArrayOutput& array) const { return array.shape; }
-  Shape operator()(const BytesOutput& bytes) const { return {bytes.room}; }
+  Shape operator()(const BytesOutput& bytes) const { return {bytes.capacity}; }
   Shape operator()(const ShapedOutput& shaped) const { return shaped.shape; }
   Shape operator()(const ExtentsOutput& extents) const {
     return {static_cast<std::int64_t>(extents.dimensions)};

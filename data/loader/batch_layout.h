@@ -14,10 +14,9 @@ namespace precast::data {
 /// The position and shape of one output in a batch.
 struct OutputField {
   /// Shape of one sample: [H, W, C] or [C, H, W] for an image, empty for a number. For values that
-  /// are padded to the largest value of their batch: the number of elements for which there is
-  /// room.
+  /// are padded to the largest value of their batch: [the largest number of elements].
   std::vector<std::int64_t> shape = {};
-  /// Offset of the output in a batch's memory, and the size of one sample there, in bytes.
+  /// In bytes: the offset of the output in a batch's memory, and the size of one sample of it.
   std::size_t offset = 0;
   std::size_t sample_bytes = 0;
 };

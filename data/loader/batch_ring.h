@@ -20,8 +20,8 @@ namespace precast::data {
 /// One batch that is being filled. Slots do not share cache lines.
 class BatchSlot {
  public:
-  /// For workers: the batch's memory, and the sample id of each row. Only the worker that fills a
-  /// row accesses the row and its id. @{
+  /// For workers: the batch's memory, and the sample id of each row. While the batch is filled,
+  /// only one worker accesses a row and its id. @{
   [[nodiscard]] std::byte* memory() const { return memory_.get(); }
   void set_sample(std::size_t row, std::uint64_t sample) { sample_ids_[row] = sample; }
   /// @}
@@ -64,7 +64,7 @@ class BatchRing {
   BatchRing(BufferPool& pool, std::size_t batch_bytes, std::span<const std::uint64_t> ids,
             std::int64_t batch_size, std::int64_t first_batch, int slots);
 
-  /// Number of samples before batch `batch`, and in it.
+  /// Number of samples in the batches before `batch`, and in `batch` itself.
   [[nodiscard]] std::int64_t start_of(std::int64_t batch) const { return batch * batch_size_; }
   [[nodiscard]] std::int64_t samples_of(std::int64_t batch) const;
 

@@ -26,8 +26,8 @@ class BufferPool {
   BufferPool& operator=(const BufferPool&) = delete;
   ~BufferPool();
 
-  /// Sets the size of the buffers that take() returns. Buffers of a different size are freed: idle
-  /// ones now, the others when they are returned.
+  /// Sets the size in bytes of the buffers that take() returns. Buffers of a different size are
+  /// freed: idle buffers now, buffers in use when they are returned.
   void set_size(std::size_t bytes);
   [[nodiscard]] std::shared_ptr<std::byte> take();
 

@@ -30,8 +30,8 @@ struct HostTensor {
   }
 };
 
-/// One batch, with its outputs in the order of the pipeline. `memory` owns the data to which
-/// `fields` point. The memory returns to the loader's pool when the last copy of the pointer is
+/// One batch; `fields` are its outputs, in the order of the pipeline. `memory` owns the data to
+/// which they point. The memory returns to the loader's pool when the last copy of the pointer is
 /// destroyed, and is never overwritten before that.
 struct HostBatch {
   std::vector<HostTensor> fields;

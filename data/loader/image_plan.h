@@ -23,10 +23,10 @@ namespace precast::data {
 ///     rounding          uint16 [side]                added to the weighted sum of each row
 ///
 /// With `two_taps`, start and start + 1 may lie outside the crop; the nearest pixel is then used.
-/// The arithmetic is that of data/resample/kernels.h: with `two_taps`, of blend_columns() and
-/// blend_rows(); otherwise, of weigh_rows() and weigh_columns().
+/// The arithmetic is that of blend_columns() and blend_rows() with `two_taps`, otherwise that of
+/// convolve_rows() and convolve_columns() (data/resample/kernels.h).
 struct ImagePlan {
-  static constexpr int kMostEdits = 4;
+  static constexpr int kMaxEdits = 4;
 
   std::uint64_t sample = 0;
   /// The crop, in the stored image. @{
@@ -43,12 +43,12 @@ struct ImagePlan {
   std::int32_t edits = 0;
   std::int32_t unused = 0;
   /// In the order in which they are made.
-  PixelEdit edit[kMostEdits] = {};
+  PixelEdit edit[kMaxEdits] = {};
 };
 
-/// The widest stored images from which a kernel can make images: a block keeps one row of weighted
-/// sums in 48 KiB of shared memory, which every GPU has.
-inline constexpr int kWidestPlanned = 8192;
+/// The longest side, in px, of stored images that the kernel accepts: a thread block keeps one row
+/// of weighted sums in shared memory, of which every GPU has 48 KiB.
+inline constexpr int kMaxPlannedWidth = 8192;
 
 /// The offsets of the tables from the start of a plan, in bytes.
 struct ImagePlanTables {

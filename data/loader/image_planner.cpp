@@ -23,20 +23,20 @@ constexpr std::string_view kKey = "data.in_memory";
 template <typename Visit>
 void each_size(const BetonReader& reader, std::size_t field, Visit visit) {
   for (std::uint64_t sample = 0; sample < reader.size(); ++sample) {
-    if (const std::optional<StoredPixels> image = whole_pixels(reader, sample, field))
+    if (const std::optional<StoredPixels> image = mapped_pixels(reader, sample, field))
       visit(image->height, image->width);
   }
 }
 
 /// @throws ConfigError if a side may be too long for the kernel
 void check_width(const BetonReader& reader, std::size_t field, int longest) {
-  if (longest <= kWidestPlanned) return;
-  throw ConfigError(
-      fmt::format("with gpu, expected images of at most {} px, got {} px (field '{}')",
-                  kWidestPlanned, longest, reader.fields()[field].name));
+  if (longest <= kMaxPlannedWidth) return;
+  throw ConfigError(fmt::format("expected images of at most {} px for gpu, got {} px (field '{}')",
+                                kMaxPlannedWidth, longest, reader.fields()[field].name));
 }
 
-void check_fits(const ImagePipeline& pipeline, std::string_view name, Diagnostics& diagnostics) {
+void check_plannable(const ImagePipeline& pipeline, std::string_view name,
+                     Diagnostics& diagnostics) {
   const auto fail = [&](const std::string& key, const Origin& origin, std::string_view expected,
                         std::string_view got) {
     diagnostics.error(origin, key,
@@ -45,20 +45,20 @@ void check_fits(const ImagePipeline& pipeline, std::string_view name, Diagnostic
   for (const PipelineStep& step : pipeline.steps) {
     if (step.transform->is_edit()) continue;
     fail(step.key, step.origin,
-         "a transform that only moves pixels or fills a rectangle, such as translate, cutout or a "
-         "flip,",
-         "one that computes colours");
+         "a transform that shifts or mirrors the image or fills a rectangle, such as translate, "
+         "cutout or a flip,",
+         "a different transform");
   }
   const Origin none{.source = "pipeline"};
-  if (pipeline.steps.size() > ImagePlan::kMostEdits) {
+  if (pipeline.steps.size() > ImagePlan::kMaxEdits) {
     fail(pipeline.steps.back().key, pipeline.steps.back().origin,
-         fmt::format("at most {} transforms after the crop and the flip", ImagePlan::kMostEdits),
+         fmt::format("at most {} transforms after the crop and the flip", ImagePlan::kMaxEdits),
          fmt::format("{}", pipeline.steps.size()));
   }
-  if (pipeline.type) fail(std::string(name), none, "images without `convert`", "a type");
+  if (pipeline.type) fail(std::string(name), none, "images without `convert`", "`convert`");
   if (pipeline.channels != 3) {
-    fail(pipeline.channels_place ? pipeline.channels_place->key : std::string(name),
-         pipeline.channels_place ? pipeline.channels_place->origin : none, "3 channels",
+    fail(pipeline.channels_location ? pipeline.channels_location->key : std::string(name),
+         pipeline.channels_location ? pipeline.channels_location->origin : none, "3 channels",
          fmt::format("{}", pipeline.channels));
   }
 }
@@ -72,14 +72,14 @@ void put(std::byte* table, std::size_t place, T value) {
 
 void plan_images(const BetonReader& reader, std::vector<Output>& outputs) {
   if (!reader.remotes().empty()) {
-    throw ConfigError(fmt::format("{}: with gpu, expected local files, got {} on a server", kKey,
+    throw ConfigError(fmt::format("{}: expected local files for gpu, got {} on a server", kKey,
                                   reader.path().string()));
   }
   Diagnostics diagnostics;
   for (Output& output : outputs) {
     auto* const image = std::get_if<ImageOutput>(&output.kind);
     if (image == nullptr) continue;
-    check_fits(image->pipeline, output.name, diagnostics);
+    check_plannable(image->pipeline, output.name, diagnostics);
     int longest = 1;
     try {
       each_size(reader, output.field, [&](int height, int width) {
@@ -89,13 +89,13 @@ void plan_images(const BetonReader& reader, std::vector<Output>& outputs) {
     } catch (const ConfigError& error) {
       diagnostics.error({.source = reader.path().string()}, kKey, error.what());
     }
-    image->longest_stored_px = longest;
+    image->max_stored_side_px = longest;
   }
   diagnostics.throw_if_errors();
 }
 
-std::optional<StoredPixels> whole_pixels(const BetonReader& reader, std::uint64_t sample,
-                                         std::size_t field) {
+std::optional<StoredPixels> mapped_pixels(const BetonReader& reader, std::uint64_t sample,
+                                          std::size_t field) {
   const FieldInfo& info = reader.fields()[field];
   if (info.type == FieldType::image) {
     const ImageRecord image = reader.image(sample, field);
@@ -103,7 +103,7 @@ std::optional<StoredPixels> whole_pixels(const BetonReader& reader, std::uint64_
       return StoredPixels{
           .values = image.bytes.data(), .height = image.height, .width = image.width};
     throw ConfigError(
-        fmt::format("with gpu, expected images that are stored as pixels, got a JPEG ({}, field "
+        fmt::format("expected images that are stored as pixels for gpu, got a JPEG ({}, field "
                     "'{}'). Write the file with --image.mode raw",
                     reader.sample_text(sample), info.name));
   }
@@ -119,7 +119,7 @@ std::set<std::size_t> planned_fields(const std::vector<Output>& outputs) {
   std::set<std::size_t> fields;
   for (const Output& output : outputs) {
     const auto* const image = std::get_if<ImageOutput>(&output.kind);
-    if (image != nullptr && image->longest_stored_px) fields.insert(output.field);
+    if (image != nullptr && image->max_stored_side_px) fields.insert(output.field);
   }
   return fields;
 }
@@ -136,22 +136,22 @@ std::uint64_t planned_pixel_bytes(const BetonReader& reader, const std::vector<O
 }
 
 std::size_t image_plan_bytes(const ImageOutput& image, int side) {
-  const int taps = most_taps(image.longest_stored_px.value(), side, image.pipeline.filter);
-  if (taps > ResizePlan::kMostFixedTaps) {
-    const int most =
-        side * (image.pipeline.filter == ResizeFilter::area ? ResizePlan::kMostFixedTaps - 1
-                                                            : (ResizePlan::kMostFixedTaps - 1) / 2);
+  const int taps = max_taps(image.max_stored_side_px.value(), side, image.pipeline.filter);
+  if (taps > ResizePlan::kMaxFixedTaps) {
+    const int max_side_px =
+        side * (image.pipeline.filter == ResizeFilter::area ? ResizePlan::kMaxFixedTaps - 1
+                                                            : (ResizePlan::kMaxFixedTaps - 1) / 2);
     throw ConfigError(
-        fmt::format("{}: with gpu, expected stored images of at most {} px for images of {} px, "
+        fmt::format("{}: expected stored images of at most {} px for gpu and images of {} px, "
                     "got {} px. Write the file with a smaller --image.max_resolution",
-                    kKey, most, side, *image.longest_stored_px));
+                    kKey, max_side_px, side, *image.max_stored_side_px));
   }
   const auto count = static_cast<std::size_t>(taps);
   const std::size_t bytes = tables_of_plan(static_cast<std::size_t>(side), count, count).end;
   return (bytes + kPlanAlignment - 1) / kPlanAlignment * kPlanAlignment;
 }
 
-void ImagePlanner::plan(int height, int width, const SamplePlace& place, int side, std::byte* out) {
+void ImagePlanner::plan(int height, int width, const SampleKey& place, int side, std::byte* out) {
   const Rect region = steps_.region(height, width, place);
   ImagePlan plan{.sample = place.sample,
                  .row = region.row,
@@ -162,7 +162,7 @@ void ImagePlanner::plan(int height, int width, const SamplePlace& place, int sid
   plan.edits = steps_.edits({side, side, 3}, place, plan.edit);
   const ResizePlan::Method method = resize_.plan(region.height, region.width, side, side,
                                                  steps_.flipped(place), pipeline_.filter);
-  require(method != ResizePlan::Method::weigh_in_float, "the taps of all images were checked");
+  require(method != ResizePlan::Method::convolve_in_float, "the taps of all images were checked");
   if (method == ResizePlan::Method::blend) {
     plan.two_taps = 1;
     plan.column_taps = plan.row_taps = 2;
@@ -180,7 +180,8 @@ void ImagePlanner::write_blends(const ImagePlan& plan, std::byte* out) const {
   const ImagePlanTables tables = tables_of_plan(side, 2, 2);
   for (std::size_t i = 0; i < side; ++i) {
     Blend column = resize_.x_blends[i];
-    // Next to an edge, blend_columns() uses the edge pixel alone, and blend_rows() both weights.
+    // If a tap lies outside the crop, blend_columns() uses the edge pixel with the full weight,
+    // whereas blend_rows() uses the edge row twice, once with each weight.
     if (column.start < 0 || column.start >= plan.width - 1) {
       column = {std::clamp(column.start, 0, plan.width - 1), kBlendOne, 0};
     }

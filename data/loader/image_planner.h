@@ -17,16 +17,17 @@
 
 namespace precast::data {
 
-/// Changes all image outputs to plans (ImagePlan). @throws ConfigError listing everything that only
-/// the loader can do: decoding JPEGs, transforms that compute colours (Transform::is_edit()), more
-/// than ImagePlan::kMostEdits transforms, types, and images with one channel
+/// Changes all image outputs to plans (ImagePlan). @throws ConfigError for files on a server; also
+/// ConfigError listing everything that a plan cannot express: images stored as JPEG or with a side
+/// above kMaxPlannedWidth, transforms that are not edits (Transform::is_edit()), more than
+/// ImagePlan::kMaxEdits transforms, `convert`, and images with one channel
 PRECAST_API void plan_images(const BetonReader& reader, std::vector<Output>& outputs);
 
-/// The complete stored image of a mapped file; nothing if it is damaged. Not checked against its
-/// checksum. @throws ConfigError naming the sample if it is a JPEG
-[[nodiscard]] PRECAST_API std::optional<StoredPixels> whole_pixels(const BetonReader& reader,
-                                                                   std::uint64_t sample,
-                                                                   std::size_t field);
+/// The complete stored image, for a mapped file; nothing if it is damaged. Its checksum is not
+/// verified. @throws ConfigError naming the sample if it is a JPEG
+[[nodiscard]] PRECAST_API std::optional<StoredPixels> mapped_pixels(const BetonReader& reader,
+                                                                    std::uint64_t sample,
+                                                                    std::size_t field);
 
 /// The fields of the images from which plans make outputs.
 [[nodiscard]] PRECAST_API std::set<std::size_t> planned_fields(const std::vector<Output>& outputs);
@@ -35,8 +36,9 @@ PRECAST_API void plan_images(const BetonReader& reader, std::vector<Output>& out
 [[nodiscard]] PRECAST_API std::uint64_t planned_pixel_bytes(const BetonReader& reader,
                                                             const std::vector<Output>& outputs);
 
-/// The size of a plan for images of `side` px, a multiple of 16. @throws ConfigError if stored
-/// images are so much larger that the resize needs floating point (ResizePlan::kMostFixedTaps)
+/// The size in bytes of a plan for images of `side` x `side` px; a multiple of 16. @throws
+/// ConfigError if the stored images are so large that resizing them to `side` would need floating
+/// point (more than ResizePlan::kMaxFixedTaps taps)
 [[nodiscard]] PRECAST_API std::size_t image_plan_bytes(const ImageOutput& image, int side);
 
 /// Writes the plans of one output. Makes the same random choices as SampleDecoder. Use one per
@@ -49,7 +51,7 @@ class PRECAST_API ImagePlanner {
 
   /// @param height, width the size of the stored image, px. @param out image_plan_bytes(), aligned
   /// to 8 bytes.
-  void plan(int height, int width, const SamplePlace& place, int side, std::byte* out);
+  void plan(int height, int width, const SampleKey& key, int side, std::byte* out);
 
  private:
   void write_blends(const ImagePlan& plan, std::byte* out) const;

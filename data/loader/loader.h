@@ -76,7 +76,8 @@ struct LoaderOptions {
   /// For a reader with on_disk access: the memory for pages.
   std::uint64_t cache_bytes = std::uint64_t{256} << 20;
   /// Called ten times a second while next() waits for a batch. If it returns true, next() returns
-  /// nothing. For processes that signals stop; the ranks of a run must not stop one by one.
+  /// nothing. Lets a signal stop a process that waits. Not for the ranks of a run, which must stop
+  /// together.
   std::function<bool()> stopped = {};
 };
 
@@ -85,7 +86,7 @@ struct LoaderOptions {
                                                                 const Pipeline& pipeline,
                                                                 const LoaderOptions& options);
 
-/// Number of samples, or of batches, of a complete pass of one rank. @param samples the size of the
+/// Number of samples and of batches in a complete pass of one rank. @param samples the size of the
 /// order, for all ranks together. @{
 [[nodiscard]] PRECAST_API std::int64_t samples_of_pass(std::uint64_t samples,
                                                        const LoaderOptions& options, int world,
@@ -104,7 +105,8 @@ struct LoaderOptions {
 struct WorkerStatistics {
   /// Time not spent waiting for a batch to be opened.
   double busy = 0;
-  /// Time spent waiting because all batches ahead were full, that is, the consumer is slower.
+  /// Time spent waiting for a batch to be opened: all batches ahead were full, because the consumer
+  /// is slower than the workers.
   double waiting = 0;
   /// CPU time. If it is much less than `busy`, the worker waited for the disk or for a core.
   double cpu = 0;
@@ -132,8 +134,8 @@ struct LoaderStatistics {
 /// only.
 class PRECAST_API Loader {
  public:
-  /// Borrows `reader`, which must outlive the loader and its batches. @throws ConfigError if an
-  /// option is out of range or the pipeline does not fit the file.
+  /// Borrows `reader`, which must outlive the loader; batches do not need it. @throws ConfigError
+  /// if an option is out of range or the pipeline does not fit the file.
   Loader(const BetonReader& reader, const Pipeline& pipeline, LoaderOptions options);
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
@@ -144,12 +146,13 @@ class PRECAST_API Loader {
   /// worker cannot be started; ConfigError if a transform cannot work on images of this size, or if
   /// cache_bytes is too small for one page. After an exception, no pass is running.
   void begin_epoch(const EpochRequest& request);
-  /// Returns the next batch in order, or nothing at the end of the pass and if
+  /// Returns the next batch in order, or nothing at the end of the pass or if
   /// LoaderOptions::stopped ends the wait.
   /// @throws DataError naming file and sample if a sample of the batch is damaged (with
   /// OnCorrupt::replace, only if all samples of the file are damaged); ConfigError if an intact
   /// sample does not fit its output, for example because it is larger than pad_to or its number
-  /// does not fit `convert`. Such a sample is never replaced. Both errors end the pass.
+  /// does not fit `convert`. Such a sample is never replaced. IoError if data cannot be read from
+  /// the disk or the server. Each of these errors ends the pass.
   [[nodiscard]] std::optional<HostBatch> next();
   /// Whether next() would return without waiting.
   [[nodiscard]] bool ready() const;
@@ -157,7 +160,7 @@ class PRECAST_API Loader {
   /// @return ready().
   bool wait_for(std::chrono::milliseconds limit);
 
-  /// Number of batches, or of samples, of a complete pass of one rank.
+  /// Number of batches and of samples in a complete pass of one rank.
   [[nodiscard]] std::int64_t batches(int world = 1, int rank = 0) const;
   [[nodiscard]] std::int64_t samples(int world = 1, int rank = 0) const;
   /// The times in the form in which every source of batches reports them.

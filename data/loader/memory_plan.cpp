@@ -101,15 +101,14 @@ MemoryPlan plan_memory(const BetonReader& reader, const Pipeline& pipeline,
     plan.decoders = static_cast<std::uint64_t>(options.workers) *
                     decoder_bytes(reader, outputs, image_size_px, options.normalize);
   }
-  // The ids of a pass, the ids of the next pass, and a copy while these are made; then the order
-  // itself.
+  // The ids of this pass, those of the next pass, and a copy while the next pass's ids are made;
+  // then the order itself.
   plan.order = 3 * samples * sizeof(std::uint64_t);
   if (options.order) plan.order += options.order->memory_bytes();
-  if (options.jpeg_index) plan.index = options.jpeg_index->bytes_at_most();
+  if (options.jpeg_index) plan.index = options.jpeg_index->max_memory_bytes();
   if (reader.disk() != nullptr) {
     plan.cache = options.cache_bytes;
-    // For each sample of a pass: the position of its bytes, while reads are planned, and its
-    // planned read.
+    // At most one planned read per sample of a pass: an Extent (24 bytes) and its index (4 bytes).
     plan.order += samples / static_cast<std::uint64_t>(world) * 28;
   } else {
     plan.mapped = reader.file_bytes();

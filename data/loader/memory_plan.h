@@ -23,8 +23,8 @@ struct PRECAST_API MemoryPlan {
   std::uint64_t cache = 0;
   /// The batches that are loaded ahead, and one that the consumer holds.
   std::uint64_t batches = 0;
-  /// The part of `batches` for values without pad_to: each row has room for the largest value in
-  /// the file.
+  /// The part of `batches` for values that vary in size and have no pad_to: each row has room for
+  /// the largest value in the file.
   std::uint64_t unbounded = 0;
   /// Whether the batches are page-locked.
   bool batches_locked = false;
@@ -37,8 +37,8 @@ struct PRECAST_API MemoryPlan {
   /// The stored images, in the GPU's memory, with LoaderOptions::plan_images.
   std::uint64_t device = 0;
 
-  /// Everything except `mapped` and `device`. The ranks on a host may share `index`; all else
-  /// belongs to this process alone.
+  /// Everything except `mapped` and `device`. The ranks on a host may share `index`; everything
+  /// else belongs to this process alone.
   [[nodiscard]] std::uint64_t own() const {
     return metadata + cache + batches + decoders + order + index;
   }

@@ -40,11 +40,11 @@ std::string type_name(const FieldInfo& field) {
 }
 
 /// Whether the field's values can differ in size.
-bool varies(const FieldInfo& field) {
+bool has_variable_size(const FieldInfo& field) {
   return field.type == FieldType::bytes || field.type == FieldType::json;
 }
 
-std::uint64_t largest_value(const BetonReader& reader, std::size_t field) {
+std::uint64_t max_value_bytes(const BetonReader& reader, std::size_t field) {
   std::uint64_t largest = 0;
   for (std::uint64_t i = 0; i < reader.size(); ++i)
     largest = std::max(largest, reader.blob_bytes(i, field));
@@ -65,7 +65,7 @@ std::vector<std::uint64_t> first_extents(const BetonReader& reader, std::size_t 
   return extents;
 }
 
-/// Finds the fields of outputs, and sets the properties of each output that depend on its field.
+/// Finds the field of each output, and sets the properties of the output that depend on the field.
 class Resolver {
  public:
   Resolver(const BetonReader& reader, bool normalize) : reader_(reader), normalize_(normalize) {}
@@ -75,7 +75,7 @@ class Resolver {
     std::vector<Output> outputs;
     const bool has_images = reader_.first_field(FieldType::image) < reader_.fields().size();
     for (std::size_t f = 0; f < reader_.fields().size(); ++f) {
-      if (has_images && varies(reader_.fields()[f])) continue;
+      if (has_images && has_variable_size(reader_.fields()[f])) continue;
       Output output{.name = reader_.fields()[f].name, .field = f};
       OutputSpec spec{.name = output.name,
                       .image = images,
@@ -149,18 +149,19 @@ class Resolver {
     const auto found = std::ranges::find(names, name);
     field = static_cast<std::size_t>(found - names.begin());
     if (found != names.end()) return true;
-    return fail(spec, fmt::format("unknown field '{}'. {}", name, suggest(name, names)));
+    return fail(spec, fmt::format("expected the name of a field, got '{}'. {}", name,
+                                  suggest(name, names)));
   }
 
   bool resolve(const OutputSpec& spec, const std::vector<OutputSpec>& specs, Output& output) {
     if (spec.field == kSampleId) {
       output.kind = SampleIdOutput{};
       output.type = spec.type.value_or(ElementType::i64);
-      return holds_numbers(spec, output.type);
+      return check_number_type(spec, output.type);
     }
     if (!find(spec, spec.field, output.field)) return false;
     const FieldInfo& info = reader_.fields()[output.field];
-    if (!spec.pad_to.empty() && !varies(info)) {
+    if (!spec.pad_to.empty() && !has_variable_size(info)) {
       return fail(spec, fmt::format("pad_to: expected a field of bytes, JSON, pixels or ragged "
                                     "arrays, got '{}' of type {}",
                                     info.name, type_name(info)));
@@ -181,19 +182,19 @@ class Resolver {
     }
     if (fill_in(spec, output)) return true;
     if (!failed_) {
-      fail(spec, fmt::format("field '{}' cannot be in a batch: its type is {}{}", info.name,
-                             type_name(info),
+      fail(spec, fmt::format("expected a field that a batch can hold, got '{}' of type {}{}",
+                             info.name, type_name(info),
                              spec.type ? ", which cannot be converted. Leave out `convert`" : ""));
     }
     return false;
   }
 
-  bool holds_numbers(const OutputSpec& spec, ElementType type) {
+  bool check_number_type(const OutputSpec& spec, ElementType type) {
     if (type == ElementType::i32 || type == ElementType::i64 || type == ElementType::f32 ||
         type == ElementType::f64) {
       return true;
     }
-    return fail(spec, "convert: a number can be converted only to i32, i64, f32 or f64");
+    return fail(spec, "convert: expected i32, i64, f32 or f64 for a number, got another type");
   }
 
   /// @return whether batches can hold the field.
@@ -206,11 +207,11 @@ class Resolver {
       case FieldType::integer:
         output.kind = IntegerOutput{.labels = spec.labels};
         output.type = spec.type.value_or(ElementType::i64);
-        return holds_numbers(spec, output.type);
+        return check_number_type(spec, output.type);
       case FieldType::floating:
         output.kind = FloatingOutput{};
         output.type = spec.type.value_or(ElementType::f64);
-        return holds_numbers(spec, output.type);
+        return check_number_type(spec, output.type);
       case FieldType::ndarray:
       case FieldType::tensor:
         return fill_in_array(spec, output);
@@ -224,7 +225,7 @@ class Resolver {
     }
   }
 
-  bool has_dimensions(const OutputSpec& spec, std::size_t expected) {
+  bool check_dimensions(const OutputSpec& spec, std::size_t expected) {
     if (spec.pad_to.empty() || spec.pad_to.size() == expected) return true;
     return fail(spec,
                 fmt::format("pad_to: expected {} numbers, got {}", expected, spec.pad_to.size()));
@@ -242,11 +243,12 @@ class Resolver {
 
   bool fill_in_bytes(const OutputSpec& spec, Output& output) {
     if (spec.type.value_or(ElementType::u8) != ElementType::u8) return false;
-    if (!has_dimensions(spec, 1)) return false;
+    if (!check_dimensions(spec, 1)) return false;
     output.type = ElementType::u8;
     BytesOutput bytes{.packed = spec.pad_to.empty()};
-    bytes.room = bytes.packed ? static_cast<std::int64_t>(largest_value(reader_, output.field))
-                              : spec.pad_to[0];
+    bytes.capacity = bytes.packed
+                         ? static_cast<std::int64_t>(max_value_bytes(reader_, output.field))
+                         : spec.pad_to[0];
     output.kind = bytes;
     return true;
   }
@@ -256,7 +258,7 @@ class Resolver {
     const bool pixels = tag.kind == FieldTag::Kind::pixels;
     const std::optional<ElementType> type = element_type_of(tag.dtype);
     if (!type || spec.type.value_or(*type) != *type) return false;
-    if (!has_dimensions(spec, pixels ? 2 : tag.dims)) return false;
+    if (!check_dimensions(spec, pixels ? 2 : tag.dims)) return false;
     output.type = *type;
     ShapedOutput shaped{.shape = spec.pad_to};
     if (pixels && spec.pad_to.empty()) {
@@ -265,7 +267,7 @@ class Resolver {
     } else if (pixels) {
       shaped.shape.push_back(static_cast<std::int64_t>(tag.channels));
     } else if (spec.pad_to.empty()) {
-      const std::uint64_t largest = largest_value(reader_, output.field);
+      const std::uint64_t largest = max_value_bytes(reader_, output.field);
       const std::uint64_t header = 8 * tag.dims;
       const std::uint64_t elements = (largest - std::min(largest, header)) / element_size(*type);
       shaped = {.shape = {static_cast<std::int64_t>(elements)}, .size = ShapedOutput::Size::packed};
@@ -277,14 +279,14 @@ class Resolver {
   bool fill_in_image(const OutputSpec& spec, Output& output) {
     ImageOutput image{.pipeline = spec.image};
     ImagePipeline& pipeline = image.pipeline;
-    // A `convert` without other image transforms does not show that the field is an image; its type
-    // is then in `spec`.
+    // From `convert` alone, the parser cannot tell that the field is an image; it then stores the
+    // type only in `spec.type`.
     if (spec.type) pipeline.type = spec.type;
     const bool chosen = pipeline.type.has_value();
     output.type = pipeline.type.value_or(normalize_ ? ElementType::f32 : ElementType::u8);
     if (output.type == ElementType::i32 || output.type == ElementType::i64 ||
         output.type == ElementType::f64) {
-      return fail(spec, "convert: an image can be converted only to u8, f32, f16 or bf16");
+      return fail(spec, "convert: expected u8, f32, f16 or bf16 for an image, got another type");
     }
     image.channels_first = pipeline.channels_first && (chosen || normalize_);
     if (chosen ? pipeline.normalized : normalize_)
@@ -309,7 +311,7 @@ class Resolver {
     output.type = spec.type.value_or(ElementType::u8);
     if (plane && !grey) mask.sides.assign(info.shape.begin(), info.shape.end());
     if (output.type == ElementType::f16 || output.type == ElementType::bf16) {
-      return fail(spec, "convert: a mask can be converted only to u8, i32, i64, f32 or f64");
+      return fail(spec, "convert: expected u8, i32, i64, f32 or f64 for a mask, got another type");
     }
     const auto image = std::ranges::find(specs, spec.geometry_of, &OutputSpec::name);
     if (image == specs.end() || !find(*image, image->field, mask.image_field)) return false;
@@ -322,7 +324,7 @@ class Resolver {
     const auto* const image =
         found == outputs.end() ? nullptr : std::get_if<ImageOutput>(&found->kind);
     if (image == nullptr) {
-      fail(spec, fmt::format("geometry_of: expected an image, got '{}', which is not an image",
+      fail(spec, fmt::format("geometry_of: expected an output that is an image, got '{}'",
                              spec.geometry_of));
       return;
     }

@@ -25,7 +25,7 @@ struct ImageOutput {
   std::shared_ptr<const Normalize> normalize = {};
   /// Set if batches contain plans in place of pixels (ImagePlan): the longest side of the stored
   /// images, px.
-  std::optional<int> longest_stored_px = {};
+  std::optional<int> max_stored_side_px = {};
 };
 
 /// A mask. The crop, the flip and the geometric transforms of its image are also applied to the
@@ -65,7 +65,7 @@ struct ArrayOutput {
 struct BytesOutput {
   /// The size in bytes to which values are padded; with `packed`, the size of the largest value in
   /// the file.
-  std::int64_t room = 0;
+  std::int64_t capacity = 0;
   /// Set if there is no pad_to: values are then padded to the largest value of their batch.
   bool packed = false;
 };
@@ -89,7 +89,8 @@ struct ShapedOutput {
 /// The number of bytes of each value of the preceding BytesOutput.
 struct LengthOutput {};
 
-/// The shape of each value of the preceding ShapedOutput.
+/// The shape of each value of the preceding ShapedOutput: [height, width] of pixels, all dimensions
+/// of a ragged array.
 struct ExtentsOutput {
   std::size_t dimensions = 0;
 };
@@ -120,11 +121,11 @@ template <typename Kind>
 
 /// Finds the fields of `pipeline` in the file. A BytesOutput is followed by an output NAME.lengths,
 /// and a ShapedOutput by an output NAME.extents. If the pipeline lists no outputs, there is one for
-/// each field that batches can hold, with two exceptions. In a file with image fields, fields of
-/// bytes and JSON, with or without a tag, are left out. In a file without image fields, pixels of
-/// u8 go through the pipeline for images.
-/// @param normalize the type of images whose pipeline sets none: normalised float32 if true,
-/// otherwise u8.
+/// each field that batches can hold; however, in a file with image fields, bytes fields (with or
+/// without a tag) and JSON fields are left out. In a file without image fields, pixels fields of u8
+/// go through the image pipeline.
+/// @param normalize determines the type of images whose pipeline sets no type: normalised float32
+/// if true, otherwise u8.
 /// @throws ConfigError listing everything that does not fit the file, or all fields and their types
 /// if batches can hold none of them; DataError for damage in the first value of a pixels field,
 /// from which pixels without pad_to get their size.

@@ -20,14 +20,14 @@ namespace {
 /// The maximum number of samples per ticket, which is reached if batches are large. With several
 /// samples per ticket, the counter that all workers share does not slow down samples that decode
 /// quickly (40 us).
-constexpr std::int64_t kLongestRun = 8;
+constexpr std::int64_t kMaxRunSamples = 8;
 
 /// Pause between two calls of LoaderOptions::stopped.
-constexpr std::chrono::milliseconds kLookInterval{100};
+constexpr std::chrono::milliseconds kPollInterval{100};
 
 std::int64_t run_length(const LoaderOptions& options) {
   return std::clamp<std::int64_t>(options.batch_size / (4 * std::int64_t{options.workers}), 1,
-                                  kLongestRun);
+                                  kMaxRunSamples);
 }
 
 /// Whether the batches in use at the same time are larger than the last-level cache. With ordinary
@@ -116,7 +116,7 @@ void Loader::Pass::start() {
 }
 
 std::optional<HostBatch> Loader::Pass::next() {
-  while (shared_.options.stopped && !wait_for(kLookInterval)) {
+  while (shared_.options.stopped && !wait_for(kPollInterval)) {
     if (shared_.options.stopped()) return std::nullopt;
   }
   std::optional<BatchRing::Filled> filled = ring_.take(shared_.seconds_waited);
@@ -197,17 +197,16 @@ void Loader::Pass::fill(SampleReader& reader, WorkerClock& clock, std::int64_t b
 
 std::uint64_t Loader::Pass::read_sample(SampleReader& reader, std::int64_t index, std::size_t row,
                                         BatchSlot& slot) {
-  const SamplePlace place{
-      .sample = id(index), .position = position(index), .epoch = request_.epoch};
-  if (read_ahead_) read_ahead_->reach(index);
-  if (fetch_ahead_) fetch_ahead_->reach(index - first_sample());
+  const SampleKey key{.sample = id(index), .position = position(index), .epoch = request_.epoch};
+  if (read_ahead_) read_ahead_->advance_to(index);
+  if (fetch_ahead_) fetch_ahead_->advance_to(index - first_sample());
   try {
-    read_planned(reader, place, index, row, slot);
-    return place.sample;
+    read_planned(reader, key, index, row, slot);
+    return key.sample;
   } catch (const DataError& error) {
     if (!shared_.replacements) throw;
-    SamplePlace other = place;
-    other.sample = shared_.replacements->replace(place.sample, error.what());
+    SampleKey other = key;
+    other.sample = shared_.replacements->replace(key.sample, error.what());
     slot.set_sample(row, other.sample);
     DirectWindow window;
     reader.set_window(
@@ -217,14 +216,14 @@ std::uint64_t Loader::Pass::read_sample(SampleReader& reader, std::int64_t index
   }
 }
 
-void Loader::Pass::read_planned(SampleReader& reader, const SamplePlace& place, std::int64_t index,
+void Loader::Pass::read_planned(SampleReader& reader, const SampleKey& key, std::int64_t index,
                                 std::size_t row, const BatchSlot& slot) {
-  if (!shared_.cache) return reader.read(place, layout_, row, slot.memory());
+  if (!shared_.cache) return reader.read(key, layout_, row, slot.memory());
   const auto planned = static_cast<std::size_t>(index - first_sample());
   const PageCache::Use pages(*shared_.cache, planned);
   if (ring_.stopping()) return;
   reader.set_window(pages.window());
-  reader.read(place, layout_, row, slot.memory());
+  reader.read(key, layout_, row, slot.memory());
 }
 
 }  // namespace precast::data

@@ -83,12 +83,12 @@ class Loader::Pass {
   void work(SampleReader& reader, WorkerClock& clock);
   /// Fills one run: the batch's samples from `first` on.
   void fill(SampleReader& reader, WorkerClock& clock, std::int64_t batch, std::int64_t first);
-  /// @return the sample that was read: the one of `index`, or its replacement.
+  /// @return the id of the sample that was read: the sample at `index`, or its replacement.
   std::uint64_t read_sample(SampleReader& reader, std::int64_t index, std::size_t row,
                             BatchSlot& slot);
   /// Reads a sample from the mapping, or from the page that the cache holds for it.
-  void read_planned(SampleReader& reader, const SamplePlace& place, std::int64_t index,
-                    std::size_t row, const BatchSlot& slot);
+  void read_planned(SampleReader& reader, const SampleKey& key, std::int64_t index, std::size_t row,
+                    const BatchSlot& slot);
 
   Shared& shared_;
   const EpochRequest request_;

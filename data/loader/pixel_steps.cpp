@@ -19,20 +19,18 @@ PixelSteps::PixelSteps(const ImagePipeline& pipeline, std::uint64_t seed, std::s
   }
 }
 
-Rect PixelSteps::region(int height, int width, const SamplePlace& place) const {
-  RandomStream random(seed_, static_cast<std::uint32_t>(place.epoch), place.position,
-                      RandomUse::crop);
+Rect PixelSteps::region(int height, int width, const SampleKey& key) const {
+  RandomStream random(seed_, static_cast<std::uint32_t>(key.epoch), key.position, RandomUse::crop);
   return pipeline_.crop->choose(height, width, random);
 }
 
-bool PixelSteps::flipped(const SamplePlace& place) const {
+bool PixelSteps::flipped(const SampleKey& key) const {
   if (pipeline_.flip_probability <= 0) return false;
-  RandomStream random(seed_, static_cast<std::uint32_t>(place.epoch), place.position,
-                      RandomUse::flip);
+  RandomStream random(seed_, static_cast<std::uint32_t>(key.epoch), key.position, RandomUse::flip);
   return random.uniform() < pipeline_.flip_probability;
 }
 
-std::size_t PixelSteps::room(const PixelShape& resized, bool mask) const {
+std::size_t PixelSteps::max_values(const PixelShape& resized, bool mask) const {
   PixelShape shape = resized;
   std::size_t values = shape.values();
   for (const PipelineStep& step : pipeline_.steps) {
@@ -43,23 +41,22 @@ std::size_t PixelSteps::room(const PixelShape& resized, bool mask) const {
   return values;
 }
 
-int PixelSteps::edits(const PixelShape& resized, const SamplePlace& place,
+int PixelSteps::edits(const PixelShape& resized, const SampleKey& key,
                       std::span<PixelEdit> out) const {
   require(pipeline_.steps.size() <= out.size(), "plan_images() has checked the number of steps");
   for (std::size_t i = 0; i < pipeline_.steps.size(); ++i) {
-    RandomStream random = random_of(i, place);
+    RandomStream random = random_of(i, key);
     out[i] = pipeline_.steps[i].transform->edit(resized, random);
   }
   return static_cast<int>(pipeline_.steps.size());
 }
 
-Pixels PixelSteps::run(Pixels image, const SamplePlace& place,
-                       std::optional<std::uint8_t> mask_fill) {
+Pixels PixelSteps::run(Pixels image, const SampleKey& key, std::optional<std::uint8_t> mask_fill) {
   for (std::size_t i = 0; i < pipeline_.steps.size(); ++i) {
     const PipelineStep& step = pipeline_.steps[i];
     if (skips(step, mask_fill.has_value())) continue;
-    TransformContext context{.random = random_of(i, place),
-                             .sample = place.sample,
+    TransformContext context{.random = random_of(i, key),
+                             .sample = key.sample,
                              .scratch = scratch(step.transform->scratch_bytes(image.shape)),
                              .mask_fill = mask_fill};
     step.transform->apply(image, context);
@@ -68,8 +65,8 @@ Pixels PixelSteps::run(Pixels image, const SamplePlace& place,
   return image;
 }
 
-RandomStream PixelSteps::random_of(std::size_t step, const SamplePlace& place) const {
-  return {step_seeds_[step], static_cast<std::uint32_t>(place.epoch), place.position,
+RandomStream PixelSteps::random_of(std::size_t step, const SampleKey& key) const {
+  return {step_seeds_[step], static_cast<std::uint32_t>(key.epoch), key.position,
           RandomUse::transform};
 }
 

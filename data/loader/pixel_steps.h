@@ -14,7 +14,7 @@
 namespace precast::data {
 
 /// Makes the random choices and runs the transforms of one image pipeline. All choices are
-/// functions of seed, view and SamplePlace, so they are the same for an image and for its mask.
+/// functions of seed, view and SampleKey, so they are the same for an image and for its mask.
 /// Keeps scratch memory: use one per thread.
 class PRECAST_API PixelSteps {
  public:
@@ -22,19 +22,19 @@ class PRECAST_API PixelSteps {
   /// is the seed alone.
   PixelSteps(const ImagePipeline& pipeline, std::uint64_t seed, std::string_view view);
 
-  [[nodiscard]] Rect region(int height, int width, const SamplePlace& place) const;
-  [[nodiscard]] bool flipped(const SamplePlace& place) const;
+  [[nodiscard]] Rect region(int height, int width, const SampleKey& key) const;
+  [[nodiscard]] bool flipped(const SampleKey& key) const;
   /// The changes that the steps make to an image, if all steps are edits (Transform::is_edit()).
   /// Writes one per step. @return their number.
-  int edits(const PixelShape& resized, const SamplePlace& place, std::span<PixelEdit> out) const;
-  /// The largest number of values that the pixels have before, between or after the steps.
-  [[nodiscard]] std::size_t room(const PixelShape& resized, bool mask) const;
-  /// @param image has memory for room() values. @param mask_fill set for a mask; only steps that
-  /// move pixels then run. @return the resulting pixels, at the start of `image`.
-  Pixels run(Pixels image, const SamplePlace& place, std::optional<std::uint8_t> mask_fill);
+  int edits(const PixelShape& resized, const SampleKey& key, std::span<PixelEdit> out) const;
+  /// The largest number of values that an image has before, between or after the steps.
+  [[nodiscard]] std::size_t max_values(const PixelShape& resized, bool mask) const;
+  /// @param image has memory for max_values() values. @param mask_fill set for a mask; only steps
+  /// that move pixels then run. @return the resulting pixels, at the start of `image`.
+  Pixels run(Pixels image, const SampleKey& key, std::optional<std::uint8_t> mask_fill);
 
  private:
-  [[nodiscard]] RandomStream random_of(std::size_t step, const SamplePlace& place) const;
+  [[nodiscard]] RandomStream random_of(std::size_t step, const SampleKey& key) const;
   [[nodiscard]] bool skips(const PipelineStep& step, bool mask) const {
     return mask && !step.transform->moves_pixels();
   }

@@ -26,11 +26,11 @@ void simplify(ImagePipeline& pipeline) {
 
 /// The outputs without crops, transforms and conversions of numbers: a number that does not fit
 /// `convert` is not damage.
-std::vector<Output> whole(std::vector<Output> outputs) {
+std::vector<Output> without_augmentation(std::vector<Output> outputs) {
   for (Output& output : outputs) {
     if (auto* const image = std::get_if<ImageOutput>(&output.kind)) {
       simplify(image->pipeline);
-      image->longest_stored_px.reset();
+      image->max_stored_side_px.reset();
     }
     if (auto* const mask = std::get_if<MaskOutput>(&output.kind)) simplify(mask->pipeline);
     if (auto* const number = std::get_if<IntegerOutput>(&output.kind)) {
@@ -48,7 +48,7 @@ std::vector<Output> whole(std::vector<Output> outputs) {
 Replacements::Replacements(const BetonReader& reader, std::vector<Output> outputs,
                            const JpegOptions& jpeg, bool verify)
     : reader_(reader),
-      outputs_(whole(std::move(outputs))),
+      outputs_(without_augmentation(std::move(outputs))),
       fields_(blob_fields_of(outputs_)),
       layout_(outputs_, /*batch_size=*/1, kTrialSizePx),
       memory_(layout_.bytes()),
@@ -66,14 +66,14 @@ std::string Replacements::problem(std::uint64_t sample) {
 }
 
 std::uint64_t Replacements::find_next(std::uint64_t sample) {
-  const auto known = next_sound_.find(sample);
-  if (known != next_sound_.end()) return known->second;
+  const auto known = next_intact_.find(sample);
+  if (known != next_intact_.end()) return known->second;
   std::uint64_t next = (sample + 1) % reader_.size();
   std::vector<std::uint64_t> passed = {sample};
   while (next != sample) {
-    const auto found = next_sound_.find(next);
-    if (found != next_sound_.end()) next = found->second;
-    if (found != next_sound_.end() || problem(next).empty()) break;
+    const auto found = next_intact_.find(next);
+    if (found != next_intact_.end()) next = found->second;
+    if (found != next_intact_.end() || problem(next).empty()) break;
     passed.push_back(next);
     next = (next + 1) % reader_.size();
   }
@@ -81,16 +81,16 @@ std::uint64_t Replacements::find_next(std::uint64_t sample) {
     // All samples are damaged only if this search has tested all of them. Otherwise, it ended
     // because an earlier search found `sample` intact. `sample` cannot be used now, but may still
     // replace other samples.
-    none_is_sound_ = passed.size() == reader_.size();
+    none_intact_ = passed.size() == reader_.size();
     return sample;
   }
-  for (const std::uint64_t bad : passed) next_sound_[bad] = next;
+  for (const std::uint64_t bad : passed) next_intact_[bad] = next;
   return next;
 }
 
 std::uint64_t Replacements::replace(std::uint64_t sample, const std::string& error) {
   const std::scoped_lock lock(mutex_);
-  const std::uint64_t by = none_is_sound_ ? sample : find_next(sample);
+  const std::uint64_t by = none_intact_ ? sample : find_next(sample);
   if (by == sample) {
     throw DataError(fmt::format(
         "{}: expected at least one sample that can be decoded, got none of {}. The first error: {}",

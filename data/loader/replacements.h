@@ -20,8 +20,8 @@ namespace precast::data {
 /// damage. Thread-safe.
 class PRECAST_API Replacements {
  public:
-  /// Borrows the reader. @param outputs the outputs to be made from a sample. @param verify whether
-  /// to check checksums as well.
+  /// Borrows the reader. @param outputs the outputs that the loader makes from each sample. @param
+  /// verify whether a sample with a wrong checksum counts as damaged.
   Replacements(const BetonReader& reader, std::vector<Output> outputs, const JpegOptions& jpeg,
                bool verify);
   Replacements(const Replacements&) = delete;
@@ -49,8 +49,8 @@ class PRECAST_API Replacements {
   mutable std::mutex mutex_;
   std::map<std::uint64_t, ReplacedSample> replaced_;
   /// For each sample that a search has skipped, the next intact sample.
-  std::map<std::uint64_t, std::uint64_t> next_sound_;
-  bool none_is_sound_ = false;
+  std::map<std::uint64_t, std::uint64_t> next_intact_;
+  bool none_intact_ = false;
 };
 
 }  // namespace precast::data

@@ -15,7 +15,7 @@ std::vector<std::size_t> blob_fields_of(const std::vector<Output>& outputs) {
     const auto* const image = std::get_if<ImageOutput>(&output.kind);
     const bool in_record = is<IntegerOutput>(output) || is<FloatingOutput>(output) ||
                            is<SampleIdOutput>(output) ||
-                           (image != nullptr && image->longest_stored_px);
+                           (image != nullptr && image->max_stored_side_px);
     if (!in_record) fields.insert(output.field);
     if (const auto* const mask = std::get_if<MaskOutput>(&output.kind))
       fields.insert(mask->image_field);
@@ -60,8 +60,8 @@ FileWindow DirectWindow::read(const BetonReader& reader, const FileRange& range)
   const std::uint64_t bytes = round_up(range.end - begin, alignment);
   memory_.resize(bytes + alignment);
   void* start = memory_.data();
-  std::size_t room = memory_.size();
-  std::align(alignment, bytes, start, room);
+  std::size_t space = memory_.size();
+  std::align(alignment, bytes, start, space);
   const std::span window(static_cast<std::byte*>(start), bytes);
   disk->read(begin, window);
   return {begin, window};

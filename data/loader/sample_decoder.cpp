@@ -23,43 +23,42 @@ ImageView crop_of(const ImageRecord& image, std::uint64_t sample, const Rect& re
 
 }  // namespace
 
-void SampleDecoder::decode(const ImageRecord& image, const SamplePlace& place, int image_size_px,
+void SampleDecoder::decode(const ImageRecord& image, const SampleKey& key, int image_size_px,
                            std::uint8_t* out) {
-  decode(image, place, image_size_px, PixelFormat{}, reinterpret_cast<std::byte*>(out));
+  decode(image, key, image_size_px, PixelFormat{}, reinterpret_cast<std::byte*>(out));
 }
 
-void SampleDecoder::decode(const ImageRecord& image, const SamplePlace& place, int image_size_px,
+void SampleDecoder::decode(const ImageRecord& image, const SampleKey& key, int image_size_px,
                            const PixelFormat& format, std::byte* out) {
-  const Rect region = steps_.region(image.height, image.width, place);
+  const Rect region = steps_.region(image.height, image.width, key);
   const bool as_planes = image.mode == ImageMode::jpg &&
                          Resizer::prefers_planes(region.height, region.width, image_size_px,
                                                  image_size_px, pipeline_.filter);
-  finish(as_planes
-             ? jpeg_.decode_planes(image.bytes, place.sample, image.height, image.width, region)
-             : crop_of(image, place.sample, region, jpeg_),
-         place, image_size_px, format, out);
+  finish(as_planes ? jpeg_.decode_planes(image.bytes, key.sample, image.height, image.width, region)
+                   : crop_of(image, key.sample, region, jpeg_),
+         key, image_size_px, format, out);
 }
 
-void SampleDecoder::decode(const StoredPixels& image, const SamplePlace& place, int image_size_px,
+void SampleDecoder::decode(const StoredPixels& image, const SampleKey& key, int image_size_px,
                            const PixelFormat& format, std::byte* out) {
-  finish(rgb_of(image, steps_.region(image.height, image.width, place), stored_), place,
-         image_size_px, format, out);
+  finish(rgb_of(image, steps_.region(image.height, image.width, key), stored_), key, image_size_px,
+         format, out);
 }
 
-void SampleDecoder::finish(const DecodedPixels& source, const SamplePlace& place, int image_size_px,
+void SampleDecoder::finish(const DecodedPixels& source, const SampleKey& key, int image_size_px,
                            const PixelFormat& format, std::byte* out) {
-  const bool flip = steps_.flipped(place);
+  const bool flip = steps_.flipped(key);
   const bool grey = pipeline_.channels == 1;
   if (pipeline_.steps.empty() && !grey) {
     resizer_.resize(source, image_size_px, image_size_px, flip, pipeline_.filter, format, out);
     return;
   }
   const PixelShape resized{image_size_px, image_size_px, 3};
-  pixels_.resize(steps_.room(resized, /*mask=*/false));
+  pixels_.resize(steps_.max_values(resized, /*mask=*/false));
   resizer_.resize(source, image_size_px, image_size_px, flip, pipeline_.filter, {},
                   reinterpret_cast<std::byte*>(pixels_.data()));
-  if (grey && !pipeline_.steps.empty()) spread_luma(pixels_.data(), resized.pixels());
-  Pixels done = steps_.run({pixels_.data(), resized}, place, std::nullopt);
+  if (grey && !pipeline_.steps.empty()) replace_with_luma(pixels_.data(), resized.pixels());
+  Pixels done = steps_.run({pixels_.data(), resized}, key, std::nullopt);
   PixelFormat made = format;
   if (grey) {
     luma_of(done.data, done.shape.pixels(), done.data);
@@ -73,27 +72,27 @@ IndexedDecoder SampleDecoder::make_decoder(const ImagePipeline& pipeline, JpegDe
   return IndexedDecoder(jpeg);
 }
 
-void MaskDecoder::decode(const ImageRecord& mask, const SamplePlace& place, int image_size_px,
+void MaskDecoder::decode(const ImageRecord& mask, const SampleKey& key, int image_size_px,
                          std::uint8_t* out) {
-  finish(crop_of(mask, place.sample, steps_.region(mask.height, mask.width, place), jpeg_), 3,
-         place, image_size_px, out);
+  finish(crop_of(mask, key.sample, steps_.region(mask.height, mask.width, key), jpeg_), 3, key,
+         image_size_px, out);
 }
 
-void MaskDecoder::decode(const std::uint8_t* mask, int height, int width, const SamplePlace& place,
+void MaskDecoder::decode(const std::uint8_t* mask, int height, int width, const SampleKey& key,
                          int image_size_px, std::uint8_t* out) {
-  const Rect region = steps_.region(height, width, place);
+  const Rect region = steps_.region(height, width, key);
   const ImageView source{mask + std::ptrdiff_t{region.row} * width + region.column, region.height,
                          region.width, width};
-  finish(source, 1, place, image_size_px, out);
+  finish(source, 1, key, image_size_px, out);
 }
 
-void MaskDecoder::finish(const ImageView& source, int channels, const SamplePlace& place,
+void MaskDecoder::finish(const ImageView& source, int channels, const SampleKey& key,
                          int image_size_px, std::uint8_t* out) {
   const PixelShape resized{image_size_px, image_size_px, channels};
-  pixels_.resize(steps_.room(resized, /*mask=*/true));
+  pixels_.resize(steps_.max_values(resized, /*mask=*/true));
   const Pixels pixels{pixels_.data(), resized};
-  resize_nearest(source, steps_.flipped(place), pixels);
-  const Pixels done = steps_.run(pixels, place, fill_);
+  resize_nearest(source, steps_.flipped(key), pixels);
+  const Pixels done = steps_.run(pixels, key, fill_);
   std::memcpy(out, done.data, done.shape.values());
 }
 

@@ -27,23 +27,22 @@ class PRECAST_API SampleDecoder {
                 const JpegDecoding& jpeg = {})
       : pipeline_(pipeline), steps_(pipeline, seed, view), jpeg_(make_decoder(pipeline, jpeg)) {}
 
-  /// @param out uint8, of the shape that the transforms make of [image_size_px, image_size_px,
-  /// channels of the pipeline].
+  /// @param out receives uint8 values. Their shape is what the transforms make of [image_size_px,
+  /// image_size_px, channels of the pipeline].
   /// @throws DataError if the image is damaged.
-  void decode(const ImageRecord& image, const SamplePlace& place, int image_size_px,
-              std::uint8_t* out);
+  void decode(const ImageRecord& image, const SampleKey& key, int image_size_px, std::uint8_t* out);
   /// Decodes as above and converts to `format`, except that the pipeline sets the number of
   /// channels. @{
-  void decode(const ImageRecord& image, const SamplePlace& place, int image_size_px,
+  void decode(const ImageRecord& image, const SampleKey& key, int image_size_px,
               const PixelFormat& format, std::byte* out);
-  void decode(const StoredPixels& image, const SamplePlace& place, int image_size_px,
+  void decode(const StoredPixels& image, const SampleKey& key, int image_size_px,
               const PixelFormat& format, std::byte* out);
   /// @}
 
  private:
   static IndexedDecoder make_decoder(const ImagePipeline& pipeline, JpegDecoding jpeg);
   /// @param source the pixels of the crop.
-  void finish(const DecodedPixels& source, const SamplePlace& place, int image_size_px,
+  void finish(const DecodedPixels& source, const SampleKey& key, int image_size_px,
               const PixelFormat& format, std::byte* out);
 
   const ImagePipeline& pipeline_;
@@ -51,7 +50,7 @@ class PRECAST_API SampleDecoder {
   IndexedDecoder jpeg_;
   Resizer resizer_;
   std::vector<std::uint8_t> pixels_;
-  /// The RGB pixels of a crop that is stored in another format.
+  /// The RGB pixels of a crop whose stored pixels are not 8-bit RGB.
   std::vector<std::uint8_t> stored_;
 };
 
@@ -66,15 +65,14 @@ class PRECAST_API MaskDecoder {
 
   /// Decodes a mask that is stored as an image. @param out [H, W, 3] uint8. @throws DataError if
   /// the mask is damaged.
-  void decode(const ImageRecord& mask, const SamplePlace& place, int image_size_px,
-              std::uint8_t* out);
+  void decode(const ImageRecord& mask, const SampleKey& key, int image_size_px, std::uint8_t* out);
   /// Decodes a mask that is stored as [height, width] values. @param out [H, W] uint8.
-  void decode(const std::uint8_t* mask, int height, int width, const SamplePlace& place,
+  void decode(const std::uint8_t* mask, int height, int width, const SampleKey& key,
               int image_size_px, std::uint8_t* out);
 
  private:
   /// @param source the pixels of the crop.
-  void finish(const ImageView& source, int channels, const SamplePlace& place, int image_size_px,
+  void finish(const ImageView& source, int channels, const SampleKey& key, int image_size_px,
               std::uint8_t* out);
 
   PixelSteps steps_;

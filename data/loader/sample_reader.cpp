@@ -21,7 +21,7 @@ namespace {
 /// Converts a number to an integer; fractions are truncated. @throws ConfigError if the integer
 /// does not fit in To, and for NaN.
 template <typename To, typename From>
-To whole(From value) {
+To checked_integer(From value) {
   bool fits = false;
   if constexpr (std::is_integral_v<From>) {
     fits = std::in_range<To>(value);
@@ -73,11 +73,11 @@ void store_as(std::byte* out, ElementType type, T value) {
     case ElementType::f64:
       return store(out, floating<double>(value));
     case ElementType::i32:
-      return store(out, whole<std::int32_t>(value));
+      return store(out, checked_integer<std::int32_t>(value));
     case ElementType::i64:
-      return store(out, whole<std::int64_t>(value));
+      return store(out, checked_integer<std::int64_t>(value));
     default:
-      return store(out, whole<std::uint8_t>(value));
+      return store(out, checked_integer<std::uint8_t>(value));
   }
 }
 
@@ -112,7 +112,7 @@ SampleReader::SampleReader(const BetonReader& reader, const std::vector<Output>&
     JpegDecoding decoding = jpeg;
     if (outputs[i].field != reader.first_field(FieldType::image)) decoding.index = nullptr;
     if (const auto* const image = std::get_if<ImageOutput>(&outputs[i].kind)) {
-      if (image->longest_stored_px) {
+      if (image->max_stored_side_px) {
         decoders_[i].plan = std::make_unique<ImagePlanner>(image->pipeline, seed, image->view);
         continue;
       }
@@ -125,13 +125,13 @@ SampleReader::SampleReader(const BetonReader& reader, const std::vector<Output>&
   }
 }
 
-void SampleReader::read(const SamplePlace& place, const BatchLayout& layout, std::size_t row,
+void SampleReader::read(const SampleKey& key, const BatchLayout& layout, std::size_t row,
                         std::byte* memory) {
   const auto size_px = static_cast<int>(layout.image_size_px());
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
     const OutputField& field = layout.fields()[i];
-    const auto with_place = [&](const Error& error) {
-      const std::string sample = reader_.sample_text(place.sample);
+    const auto with_location = [&](const Error& error) {
+      const std::string sample = reader_.sample_text(key.sample);
       std::string message = error.what();
       // The message for a wrong checksum already names the value.
       if (message.starts_with(sample)) return message;
@@ -140,16 +140,16 @@ void SampleReader::read(const SamplePlace& place, const BatchLayout& layout, std
     };
     const Item item{.output = outputs_[i],
                     .decoders = decoders_[i],
-                    .place = place,
+                    .key = key,
                     .image_size_px = size_px,
                     .streamed = layout.streamed(),
                     .out = memory + field.offset + row * field.sample_bytes};
     try {
       std::visit([&](const auto& kind) { read_as(kind, item); }, item.output.kind);
     } catch (const DataError& error) {
-      throw DataError(with_place(error));
+      throw DataError(with_location(error));
     } catch (const ConfigError& error) {
-      throw ConfigError(with_place(error));
+      throw ConfigError(with_location(error));
     }
   }
 }
@@ -158,20 +158,20 @@ void SampleReader::read_as(const ImageOutput& image, const Item& item) {
   const PixelFormat format{.type = item.output.type,
                            .channels_first = image.channels_first,
                            .normalize = image.normalize.get(),
-                           // With 2 bytes per value or less, bypassing the cache saves less than
-                           // the extra copy costs.
+                           // For types of 1 or 2 bytes, bypassing the cache saves less time than
+                           // the extra copy takes.
                            .streamed = item.streamed && item.output.type == ElementType::f32};
   const FieldInfo& field = reader_.fields()[item.output.field];
   if (ImagePlanner* const planner = item.decoders.plan.get()) {
-    const BetonReader::ImageSize stored = image_size(item.place.sample, item.output.field);
-    return planner->plan(stored.height, stored.width, item.place, item.image_size_px, item.out);
+    const BetonReader::ImageSize stored = image_size(item.key.sample, item.output.field);
+    return planner->plan(stored.height, stored.width, item.key, item.image_size_px, item.out);
   }
   SampleDecoder& decoder = *item.decoders.image;
   if (field.type == FieldType::image) {
-    decoder.decode(stored_image(item), item.place, item.image_size_px, format, item.out);
+    decoder.decode(stored_image(item), item.key, item.image_size_px, format, item.out);
   } else {
-    decoder.decode(stored_pixels(field, stored_value(item), extents_), item.place,
-                   item.image_size_px, format, item.out);
+    decoder.decode(stored_pixels(field, stored_value(item), extents_), item.key, item.image_size_px,
+                   format, item.out);
   }
 }
 
@@ -190,17 +190,17 @@ void SampleReader::read_as(const MaskOutput& mask, const Item& item) {
 void SampleReader::decode_mask(const MaskOutput& mask, const Item& item, std::uint8_t* out) {
   if (mask.channels == 3) {
     const ImageRecord image = stored_image(item);
-    check_mask_size(mask, item.place.sample, static_cast<std::uint64_t>(image.height),
+    check_mask_size(mask, item.key.sample, static_cast<std::uint64_t>(image.height),
                     static_cast<std::uint64_t>(image.width));
-    return item.decoders.mask->decode(image, item.place, item.image_size_px, out);
+    return item.decoders.mask->decode(image, item.key, item.image_size_px, out);
   }
   std::span<const std::byte> plane = stored_value(item);
   extents_.assign(mask.sides.begin(), mask.sides.end());
   if (extents_.empty()) plane = shaped_elements(tag_of(item), plane, extents_);
-  check_mask_size(mask, item.place.sample, extents_[0], extents_[1]);
+  check_mask_size(mask, item.key.sample, extents_[0], extents_[1]);
   item.decoders.mask->decode(reinterpret_cast<const std::uint8_t*>(plane.data()),
-                             static_cast<int>(extents_[0]), static_cast<int>(extents_[1]),
-                             item.place, item.image_size_px, out);
+                             static_cast<int>(extents_[0]), static_cast<int>(extents_[1]), item.key,
+                             item.image_size_px, out);
 }
 
 void SampleReader::check_mask_size(const MaskOutput& mask, std::uint64_t sample,
@@ -223,14 +223,14 @@ BetonReader::ImageSize SampleReader::image_size(std::uint64_t sample, std::size_
 }
 
 void SampleReader::read_as(const IntegerOutput& integer, const Item& item) const {
-  const std::uint64_t sample = item.place.sample;
+  const std::uint64_t sample = item.key.sample;
   std::int64_t label = reader_.integer(sample, item.output.field);
   for (const auto& transform : integer.labels) label = transform->apply(label, sample);
   store_as(item.out, item.output.type, label);
 }
 
 void SampleReader::read_as(const FloatingOutput& /*floating*/, const Item& item) const {
-  store_as(item.out, item.output.type, reader_.floating(item.place.sample, item.output.field));
+  store_as(item.out, item.output.type, reader_.floating(item.key.sample, item.output.field));
 }
 
 void SampleReader::read_as(const ArrayOutput& array, const Item& item) const {
@@ -239,13 +239,13 @@ void SampleReader::read_as(const ArrayOutput& array, const Item& item) const {
 
 void SampleReader::read_as(const BytesOutput& bytes, const Item& item) const {
   const std::span<const std::byte> text = text_of(item, stored_value(item));
-  const auto room = static_cast<std::size_t>(bytes.room);
-  if (text.size() > room) {
-    throw ConfigError(
-        fmt::format("expected at most {} bytes (pad_to), got {}. Raise pad_to", room, text.size()));
+  const auto capacity = static_cast<std::size_t>(bytes.capacity);
+  if (text.size() > capacity) {
+    throw ConfigError(fmt::format("expected at most {} bytes (pad_to), got {}. Raise pad_to",
+                                  capacity, text.size()));
   }
   std::ranges::copy(text, item.out);
-  if (!bytes.packed) std::memset(item.out + text.size(), 0, room - text.size());
+  if (!bytes.packed) std::memset(item.out + text.size(), 0, capacity - text.size());
 }
 
 void SampleReader::read_as(const ShapedOutput& shaped, const Item& item) {
@@ -282,7 +282,7 @@ void SampleReader::read_as(const ExtentsOutput& extents, const Item& item) {
 }
 
 void SampleReader::read_as(const SampleIdOutput& /*id*/, const Item& item) const {
-  store_as(item.out, item.output.type, static_cast<std::int64_t>(item.place.sample));
+  store_as(item.out, item.output.type, static_cast<std::int64_t>(item.key.sample));
 }
 
 const FieldTag& SampleReader::tag_of(const Item& item) const {
@@ -290,18 +290,18 @@ const FieldTag& SampleReader::tag_of(const Item& item) const {
 }
 
 std::span<const std::byte> SampleReader::unchecked_value(const Item& item) const {
-  return reader_.blob(item.place.sample, item.output.field, window_);
+  return reader_.blob(item.key.sample, item.output.field, window_);
 }
 
 std::span<const std::byte> SampleReader::stored_value(const Item& item) const {
   const std::span<const std::byte> bytes = unchecked_value(item);
-  if (verify_) reader_.check_value(item.place.sample, item.output.field, bytes);
+  if (verify_) reader_.check_value(item.key.sample, item.output.field, bytes);
   return bytes;
 }
 
 ImageRecord SampleReader::stored_image(const Item& item) const {
-  const ImageRecord record = reader_.image(item.place.sample, item.output.field, window_);
-  if (verify_) reader_.check_value(item.place.sample, item.output.field, record.bytes);
+  const ImageRecord record = reader_.image(item.key.sample, item.output.field, window_);
+  if (verify_) reader_.check_value(item.key.sample, item.output.field, record.bytes);
   return record;
 }
 

@@ -29,11 +29,10 @@ class SampleReader {
   /// @param layout the layout of the outputs. @param memory the batch's memory, layout.bytes()
   /// bytes.
   /// @throws DataError naming file, sample and field if something is damaged; ConfigError if a
-  /// value is intact but does not fit the outputs: it is larger than pad_to, differs in size from
-  /// the first one, is a mask whose size differs from its image's, or is a number that the type of
-  /// `convert` cannot represent.
-  void read(const SamplePlace& place, const BatchLayout& layout, std::size_t row,
-            std::byte* memory);
+  /// value is intact but does not fit its output: it is larger than pad_to, has another size than
+  /// the first value (pixels without pad_to), is a mask whose size differs from its image's, or is
+  /// a number that the type of `convert` cannot represent.
+  void read(const SampleKey& key, const BatchLayout& layout, std::size_t row, std::byte* memory);
 
  private:
   /// The decoders of one output; null if the output does not need them.
@@ -46,7 +45,7 @@ class SampleReader {
   struct Item {
     const Output& output;
     Decoders& decoders;
-    const SamplePlace& place;
+    const SampleKey& key;
     int image_size_px;
     bool streamed;
     std::byte* out;

@@ -37,10 +37,10 @@ StoredPixels stored_pixels(const FieldInfo& field, std::span<const std::byte> va
     value = shaped_elements(field.tag, value, extents);
     bytes_per_value = field.tag.dtype == "<u2" ? 2 : 1;
   }
-  constexpr std::uint64_t kMostPx = std::numeric_limits<std::int32_t>::max();
-  if (extents[0] > kMostPx || extents[1] > kMostPx)
+  constexpr std::uint64_t kMaxPx = std::numeric_limits<std::int32_t>::max();
+  if (extents[0] > kMaxPx || extents[1] > kMaxPx)
     throw DataError(fmt::format("expected an image with sides of at most {} px, got {} x {}",
-                                kMostPx, extents[1], extents[0]));
+                                kMaxPx, extents[1], extents[0]));
   return {.values = value.data(),
           .height = static_cast<int>(extents[0]),
           .width = static_cast<int>(extents[1]),

@@ -9,8 +9,8 @@
 namespace precast::data {
 
 /// Records how one thread spends its time. Only that thread writes; any thread may read. Each
-/// object has its own cache line. The system's clocks are not read for every sample, but only
-/// around waits and once every few dozen samples.
+/// object has its own cache line. It reads the system's clocks only around waits and once every 64
+/// samples.
 class alignas(64) WorkerClock {
  public:
   /// Call at the start of the thread.
@@ -26,7 +26,7 @@ class alignas(64) WorkerClock {
   void count(std::uint64_t stored_bytes) {
     add<std::int64_t>(samples_, 1);
     add(stored_bytes_, stored_bytes);
-    if (samples_.load(std::memory_order_relaxed) % kSamplesPerLook == 0) end_busy();
+    if (samples_.load(std::memory_order_relaxed) % kSamplesPerUpdate == 0) end_busy();
   }
 
   [[nodiscard]] double busy() const { return 1e-9 * static_cast<double>(busy_ns_.load()); }
@@ -36,7 +36,7 @@ class alignas(64) WorkerClock {
   [[nodiscard]] std::uint64_t stored_bytes() const { return stored_bytes_; }
 
  private:
-  static constexpr std::int64_t kSamplesPerLook = 64;
+  static constexpr std::int64_t kSamplesPerUpdate = 64;
 
   static std::int64_t thread_cpu_ns() {
     timespec now{};

@@ -27,8 +27,8 @@ class ClassBalancedOrder final : public SampleOrder {
   [[nodiscard]] std::vector<std::uint64_t> ids(std::uint64_t seed,
                                                std::int64_t epoch) const override {
     const std::size_t classes = begins_.size() - 1;
-    RandomStream of_classes = order_stream(seed, epoch, OrderDraw::groups);
-    RandomStream within = order_stream(seed, epoch, OrderDraw::within_groups);
+    RandomStream class_stream = order_stream(seed, epoch, OrderStream::groups);
+    RandomStream sample_stream = order_stream(seed, epoch, OrderStream::within_groups);
     std::vector<std::uint64_t> samples = ids_;
     std::vector<std::uint64_t> next(begins_.begin(), begins_.end() - 1);
     std::vector<std::uint64_t> round;
@@ -37,14 +37,14 @@ class ClassBalancedOrder final : public SampleOrder {
       if (p % classes == 0) {
         round.resize(classes);
         for (std::size_t c = 0; c < classes; ++c) round[c] = c;
-        shuffle<std::uint64_t>(round, of_classes);
+        shuffle<std::uint64_t>(round, class_stream);
       }
       const std::uint64_t c = round[p % classes];
       if (next[c] == begins_[c + 1]) next[c] = begins_[c];
       if (next[c] == begins_[c]) {
         shuffle<std::uint64_t>({samples.begin() + static_cast<std::ptrdiff_t>(begins_[c]),
                                 samples.begin() + static_cast<std::ptrdiff_t>(begins_[c + 1])},
-                               within);
+                               sample_stream);
       }
       order[p] = samples[next[c]++];
     }

@@ -18,7 +18,7 @@ namespace precast::data {
 namespace {
 
 /// If there are more names than this, a message does not list them.
-constexpr std::size_t kMostSuggested = 30;
+constexpr std::size_t kMaxSuggested = 30;
 
 /// The likely cause of a difference between the classes.
 std::string cause_of(const std::vector<std::string>& train, const std::vector<std::string>& val) {
@@ -29,27 +29,27 @@ std::string cause_of(const std::vector<std::string>& train, const std::vector<st
   return val.size() < train.size()
              ? fmt::format("it has {} of the {} classes, and numbers them separately", val.size(),
                            train.size())
-             : "the same names in a different order";
+             : "it has the same names in a different order";
 }
 
 }  // namespace
 
 std::vector<std::int64_t> labels_of_class(std::string_view component, std::string_view name,
                                           const std::vector<std::string>& names,
-                                          std::string_view place) {
+                                          std::string_view dataset_name) {
   if (names.empty()) {
     throw ConfigError(fmt::format("{}: expected numbers, because {} has no class names, got '{}'",
-                                  component, place, name));
+                                  component, dataset_name, name));
   }
   std::vector<std::int64_t> labels;
   for (std::size_t i = 0; i < names.size(); ++i)
     if (names[i] == name) labels.push_back(static_cast<std::int64_t>(i));
   if (!labels.empty()) return labels;
   std::string hint = suggest(name, names);
-  if (names.size() > kMostSuggested && hint.starts_with("Known"))
-    hint = fmt::format("precast inspect {} shows its {} classes", place, names.size());
+  if (names.size() > kMaxSuggested && hint.starts_with("Known"))
+    hint = fmt::format("precast inspect {} shows its {} classes", dataset_name, names.size());
   throw ConfigError(fmt::format("{}: expected the name of a class of {}, got '{}'. {}", component,
-                                place, name, hint));
+                                dataset_name, name, hint));
 }
 
 std::unordered_map<std::string_view, std::int64_t> labels_by_name(
@@ -60,7 +60,7 @@ std::unordered_map<std::string_view, std::int64_t> labels_by_name(
   return labels;
 }
 
-std::optional<std::pair<std::int64_t, std::int64_t>> labels_of_same_name(
+std::optional<std::pair<std::int64_t, std::int64_t>> find_duplicate_name(
     const std::vector<std::string>& names) {
   const auto labels = labels_by_name(names);
   for (std::size_t i = 0; i < names.size(); ++i) {
@@ -78,16 +78,16 @@ std::string class_text(std::int64_t label, const std::vector<std::string>& names
 }
 
 std::string class_list_text(const std::vector<std::int64_t>& labels,
-                            const std::vector<std::string>& names, std::size_t most) {
+                            const std::vector<std::string>& names, std::size_t max_count) {
   std::string text;
-  for (std::size_t i = 0; i < std::min(labels.size(), most); ++i)
+  for (std::size_t i = 0; i < std::min(labels.size(), max_count); ++i)
     text += (i > 0 ? ", " : "") + class_text(labels[i], names);
-  if (labels.size() > most) text += fmt::format(" and {} more", labels.size() - most);
+  if (labels.size() > max_count) text += fmt::format(" and {} more", labels.size() - max_count);
   return text;
 }
 
 std::set<std::int64_t> labels_of(const BetonReader& reader, std::size_t field,
-                                 const Members& samples) {
+                                 const SampleSet& samples) {
   std::set<std::int64_t> labels;
   for (std::uint64_t i = 0; i < samples.size(); ++i)
     labels.insert(reader.integer(samples[i], field));

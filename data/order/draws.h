@@ -9,14 +9,14 @@
 namespace precast::data {
 
 /// The streams of random numbers of one order and epoch; the order `random` uses stream 0.
-enum class OrderDraw : std::uint64_t {
+enum class OrderStream : std::uint64_t {
   groups = 1,
   within_groups = 2,
   choices = 3,
 };
 
 [[nodiscard]] inline RandomStream order_stream(std::uint64_t seed, std::int64_t epoch,
-                                               OrderDraw draw) {
+                                               OrderStream draw) {
   return {seed, static_cast<std::uint32_t>(epoch), static_cast<std::uint64_t>(draw),
           RandomUse::order};
 }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <cmath>
 #include <optional>
 #include <utility>
@@ -14,13 +13,25 @@
 #include "data/order/class_names.h"
 #include "data/order/sample_property.h"
 #include "framework/core/error.h"
+#include "framework/core/parse_number.h"
 
 namespace precast::data {
 
 /// A node of an expression's syntax tree.
 struct SampleFilter::Node {
-  enum class Kind { both, either, negated, in, less, at_most, greater, at_least, equal, unequal };
-  Kind kind = Kind::both;
+  enum class Kind {
+    conjunction,
+    disjunction,
+    negation,
+    in,
+    less,
+    at_most,
+    greater,
+    at_least,
+    equal,
+    unequal
+  };
+  Kind kind = Kind::conjunction;
   std::vector<std::unique_ptr<const Node>> parts;
   /// The name of a SampleProperty.
   std::string name;
@@ -28,7 +39,8 @@ struct SampleFilter::Node {
   struct Number {
     /// For integers: long double represents every int64.
     long double exact = 0;
-    /// For values of float fields: the nearest double, which is what a file has for the same text.
+    /// For values of float fields: the nearest double, which is what a file contains if the same
+    /// number was written to it.
     long double as_double = 0;
   };
   std::vector<Number> numbers;
@@ -118,10 +130,10 @@ class Parser {
   }
 
   std::unique_ptr<const Node> parse_or(int depth) {
-    return parse_chain(Node::Kind::either, "or", [&] { return parse_and(depth); });
+    return parse_chain(Node::Kind::disjunction, "or", [&] { return parse_and(depth); });
   }
   std::unique_ptr<const Node> parse_and(int depth) {
-    return parse_chain(Node::Kind::both, "and", [&] { return parse_not(depth); });
+    return parse_chain(Node::Kind::conjunction, "and", [&] { return parse_not(depth); });
   }
   /// Parses terms that are joined by `word` into one node. A node for each pair of terms would make
   /// the tree as deep as the number of terms, and functions that walk it would overflow the stack.
@@ -151,7 +163,7 @@ class Parser {
 
   static std::unique_ptr<const Node> negate(std::unique_ptr<const Node> part) {
     auto node = std::make_unique<Node>();
-    node->kind = Node::Kind::negated;
+    node->kind = Node::Kind::negation;
     node->parts.push_back(std::move(part));
     return node;
   }
@@ -159,12 +171,12 @@ class Parser {
   std::unique_ptr<const Node> parse_comparison() {
     auto node = std::make_unique<Node>();
     node->name = parse_name();
-    const bool negated = accept("not");
-    if (negated || token_.text == "in") {
+    const bool negation = accept("not");
+    if (negation || token_.text == "in") {
       expect("in");
       node->kind = Node::Kind::in;
       parse_list(*node);
-      return negated ? negate(std::move(node)) : std::move(node);
+      return negation ? negate(std::move(node)) : std::move(node);
     }
     for (const auto& [sign, kind] : kComparisons) {
       if (!accept(sign)) continue;
@@ -187,7 +199,7 @@ class Parser {
     return name;
   }
 
-  /// Adds a number, or a class name where `named` allows one.
+  /// Adds a number or, if `named` is true, a class name.
   void parse_value(Node& node, bool named) {
     if (!named || token_.kind != Token::Kind::quoted) {
       node.numbers.push_back(parse_number(node, named));
@@ -204,22 +216,17 @@ class Parser {
       const auto number = static_cast<long double>(mode);
       return {number, number};
     }
-    long double value = 0;
     std::string_view digits = token_.text;
     if (digits.starts_with('+')) digits.remove_prefix(1);
-    const auto [end, failure] =
-        std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (token_.kind != Token::Kind::number || failure != std::errc() ||
-        end != digits.data() + digits.size() || !std::isfinite(value)) {
+    const auto value = precast::parse_number<long double>(digits);
+    if (token_.kind != Token::Kind::number || !value || !std::isfinite(*value)) {
       const bool mode = node.name == "mode" || node.name.ends_with(".mode");
       if (mode) fail("jpg or raw (or a number, if a field has this name)");
       fail(named ? "a number, or a class name in quotes" : "a number");
     }
     advance();
-    double rounded = 0;
-    const bool in_range =
-        std::from_chars(digits.data(), digits.data() + digits.size(), rounded).ec == std::errc();
-    return {value, in_range && std::isfinite(rounded) ? rounded : value};
+    const auto rounded = precast::parse_number<double>(digits);
+    return {*value, rounded && std::isfinite(*rounded) ? *rounded : *value};
   }
   void parse_list(Node& node) {
     const bool round = accept("(");
@@ -235,9 +242,9 @@ class Parser {
 };
 
 /// An expression whose names are resolved for one file.
-class Bound {
+class BoundNode {
  public:
-  Bound(const Node& node, const BetonReader& reader) : node_(node) {
+  BoundNode(const Node& node, const BetonReader& reader) : node_(node) {
     parts_.reserve(node.parts.size());
     for (const auto& part : node.parts) parts_.emplace_back(*part, reader);
     if (node.name.empty()) return;
@@ -251,15 +258,15 @@ class Bound {
     std::ranges::sort(numbers_);
   }
 
-  [[nodiscard]] bool fits(std::uint64_t sample) const {
-    const auto part_fits = [sample](const Bound& part) { return part.fits(sample); };
+  [[nodiscard]] bool matches(std::uint64_t sample) const {
+    const auto part_matches = [sample](const BoundNode& part) { return part.matches(sample); };
     switch (node_.kind) {
-      case Node::Kind::both:
-        return std::ranges::all_of(parts_, part_fits);
-      case Node::Kind::either:
-        return std::ranges::any_of(parts_, part_fits);
-      case Node::Kind::negated:
-        return !parts_[0].fits(sample);
+      case Node::Kind::conjunction:
+        return std::ranges::all_of(parts_, part_matches);
+      case Node::Kind::disjunction:
+        return std::ranges::any_of(parts_, part_matches);
+      case Node::Kind::negation:
+        return !parts_[0].matches(sample);
       default:
         return holds(property_->of(sample));
     }
@@ -312,7 +319,7 @@ class Bound {
   }
 
   const Node& node_;
-  std::vector<Bound> parts_;
+  std::vector<BoundNode> parts_;
   std::optional<SampleProperty> property_;
   /// The numbers that the value is compared with, ascending. If there are several, any of them may
   /// match.
@@ -327,12 +334,12 @@ SampleFilter::~SampleFilter() = default;
 
 std::vector<std::uint64_t> SampleFilter::select(const BetonReader& reader, std::uint64_t first,
                                                 std::uint64_t end) const {
-  const Bound bound(*root_, reader);
-  std::vector<std::uint64_t> kept;
+  const BoundNode bound(*root_, reader);
+  std::vector<std::uint64_t> matching;
   for (std::uint64_t sample = first; sample < end; ++sample) {
-    if (bound.fits(sample)) kept.push_back(sample);
+    if (bound.matches(sample)) matching.push_back(sample);
   }
-  return kept;
+  return matching;
 }
 
 }  // namespace precast::data

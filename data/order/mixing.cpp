@@ -36,7 +36,7 @@ ClassMixing class_mixing(std::span<const std::int64_t> labels, std::uint64_t bat
   const auto drawn = static_cast<double>(batch_size);
   for (const auto& [label, count] : counts) {
     const double others = all - static_cast<double>(count);
-    mixing.of_random +=
+    mixing.expected_classes_per_batch +=
         others < drawn ? 1 : 1 - std::exp(log_binomial(others, drawn) - log_binomial(all, drawn));
   }
   return mixing;

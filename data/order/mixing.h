@@ -12,9 +12,9 @@ struct ClassMixing {
   /// Mean number of different classes in a complete batch.
   double classes_per_batch = 0;
   /// The expected value of this mean for a uniformly random order of these labels.
-  double of_random = 0;
+  double expected_classes_per_batch = 0;
   /// 1: mixed as well as a random order; near 0: batches contain few classes.
-  [[nodiscard]] double ratio() const { return classes_per_batch / of_random; }
+  [[nodiscard]] double ratio() const { return classes_per_batch / expected_classes_per_batch; }
 };
 
 /// @param labels the label at each position of one epoch. @param batch_size from 1 to

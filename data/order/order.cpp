@@ -19,22 +19,22 @@ namespace {
 /// Repeats each sample of another order several times in a row.
 class RepeatedOrder final : public SampleOrder {
  public:
-  RepeatedOrder(std::unique_ptr<SampleOrder> once, std::uint64_t repeats)
-      : once_(std::move(once)), repeats_(repeats) {}
+  RepeatedOrder(std::unique_ptr<SampleOrder> base, std::uint64_t repeats)
+      : base_(std::move(base)), repeats_(repeats) {}
 
-  [[nodiscard]] std::uint64_t size() const override { return once_->size() * repeats_; }
-  [[nodiscard]] std::uint64_t memory_bytes() const override { return once_->memory_bytes(); }
+  [[nodiscard]] std::uint64_t size() const override { return base_->size() * repeats_; }
+  [[nodiscard]] std::uint64_t memory_bytes() const override { return base_->memory_bytes(); }
   [[nodiscard]] std::vector<std::uint64_t> ids(std::uint64_t seed,
                                                std::int64_t epoch) const override {
     std::vector<std::uint64_t> repeated;
     repeated.reserve(size());
-    for (const std::uint64_t id : once_->ids(seed, epoch))
+    for (const std::uint64_t id : base_->ids(seed, epoch))
       repeated.insert(repeated.end(), repeats_, id);
     return repeated;
   }
 
  private:
-  std::unique_ptr<SampleOrder> once_;
+  std::unique_ptr<SampleOrder> base_;
   std::uint64_t repeats_;
 };
 
@@ -42,24 +42,24 @@ class RepeatedOrder final : public SampleOrder {
 
 SampleOrder::~SampleOrder() = default;
 
-Members choose_members(const BetonReader& reader, const OrderOptions& options) {
-  Members chosen = choose_subset(options.subset, reader.size(), reader.path().string());
+SampleSet select_samples(const BetonReader& reader, const OrderOptions& options) {
+  SampleSet chosen = choose_subset(options.subset, reader.size(), reader.path().string());
   if (options.filter.empty()) return chosen;
-  const std::vector<std::uint64_t> fit =
+  const std::vector<std::uint64_t> matching =
       SampleFilter(options.filter).select(reader, chosen[0], chosen[chosen.size() - 1] + 1);
   // Both lists are in ascending order.
-  std::vector<std::uint64_t> kept;
+  std::vector<std::uint64_t> selected;
   std::uint64_t at = 0;
-  for (const std::uint64_t id : fit) {
+  for (const std::uint64_t id : matching) {
     while (at < chosen.size() && chosen[at] < id) ++at;
-    if (at < chosen.size() && chosen[at] == id) kept.push_back(id);
+    if (at < chosen.size() && chosen[at] == id) selected.push_back(id);
   }
-  if (kept.empty()) {
+  if (selected.empty()) {
     throw ConfigError(
         fmt::format("filter: expected at least one matching sample in {}, but '{}' matches none",
                     reader.path().string(), options.filter));
   }
-  return Members(std::move(kept));
+  return SampleSet(std::move(selected));
 }
 
 std::vector<OrderProblem> find_problems(const OrderOptions& options) {
@@ -96,7 +96,7 @@ std::shared_ptr<const SampleOrder> make_order(const OrderRegistry& registry,
   if (const auto problems = find_problems(options); !problems.empty())
     throw ConfigError(problems[0].option + ": " + problems[0].message);
   auto order = registry.make({options.name, options.part},
-                             {reader, options, choose_members(reader, options)});
+                             {reader, options, select_samples(reader, options)});
   if (options.repeats == 1) return order;
   return std::make_shared<RepeatedOrder>(std::move(order),
                                          static_cast<std::uint64_t>(options.repeats));

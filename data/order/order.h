@@ -36,10 +36,10 @@ struct OrderOptions {
   std::string subset = {};
   /// A condition that selects some of these samples by their values (filter.h); "": all.
   std::string filter = {};
-  /// How often each sample of the order is repeated, at neighbouring positions. The copies of a
-  /// sample go to different ranks or, with one rank, into one batch (into two where a batch ends),
-  /// and each is augmented independently (Hoffer et al., "Augment your batch", 2019; DeiT's
-  /// repeated augmentation).
+  /// How often each sample occurs, at neighbouring positions. The copies of a sample go to
+  /// different ranks; with one rank, they go into the same batch, or into two batches if the first
+  /// one ends between them. Each copy is augmented independently (Hoffer et al., "Augment your
+  /// batch", 2019; DeiT's repeated augmentation).
   std::int64_t repeats = 1;
   /// weighted, class_balanced: name of the int field; "": default_label_field() (labels.h).
   std::string label_field = {};
@@ -52,14 +52,14 @@ struct OrderOptions {
 /// The samples that `options.subset` and `options.filter` select. @throws ConfigError if there are
 /// none, or for an invalid subset or filter; except for a filter's syntax errors, messages begin
 /// with the option's name.
-[[nodiscard]] PRECAST_API Members choose_members(const BetonReader& reader,
-                                                 const OrderOptions& options);
+[[nodiscard]] PRECAST_API SampleSet select_samples(const BetonReader& reader,
+                                                   const OrderOptions& options);
 
 /// The inputs from which an order is made. `reader` is needed only during construction.
 struct OrderInputs {
   const BetonReader& reader;
   const OrderOptions& options;
-  Members members;
+  SampleSet members;
 };
 
 using OrderRegistry = PartRegistry<SampleOrder, const OrderInputs&>;

@@ -3,25 +3,21 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <vector>
 
 #include "data/beton/reader.h"
 #include "data/beton/several_files.h"
 #include "framework/core/error.h"
+#include "framework/core/parse_number.h"
 
 namespace precast::data {
 namespace {
 
 /// Returns nothing if `text` is not a number above 0.
 std::optional<std::uint64_t> parse_mebibytes(std::string_view text) {
-  std::uint64_t mebibytes = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), mebibytes);
-  if (failure != std::errc() || end != text.data() + text.size() || mebibytes == 0 ||
-      mebibytes > UINT64_MAX >> 20) {
-    return std::nullopt;
-  }
+  const auto mebibytes = parse_number<std::uint64_t>(text);
+  if (!mebibytes || *mebibytes == 0 || *mebibytes > UINT64_MAX >> 20) return std::nullopt;
   return mebibytes;
 }
 
@@ -35,14 +31,14 @@ std::uint64_t page_of(const BetonReader& reader, std::uint64_t sample) {
   return kNoPage;
 }
 
-std::vector<std::uint64_t> pages_of(const BetonReader& reader, const Members& members) {
+std::vector<std::uint64_t> pages_of(const BetonReader& reader, const SampleSet& members) {
   const bool merged = reader.num_files() > 1;
-  const std::vector<std::uint64_t> of_merge =
+  const std::vector<std::uint64_t> merged_page_of =
       merged ? merged_pages(reader) : std::vector<std::uint64_t>{};
   std::vector<std::uint64_t> pages(members.size());
   for (std::uint64_t i = 0; i < pages.size(); ++i) {
     pages[i] = page_of(reader, members[i]);
-    if (merged && pages[i] != kNoPage) pages[i] = of_merge[members[i]];
+    if (merged && pages[i] != kNoPage) pages[i] = merged_page_of[members[i]];
   }
   return pages;
 }
@@ -65,9 +61,10 @@ bool is_window(std::string_view window) {
 
 std::uint64_t window_pages(std::string_view window, std::int64_t batch_size,
                            std::uint64_t page_bytes, std::uint64_t memory_bytes) {
-  const std::uint64_t of_ffcv = 2 * static_cast<std::uint64_t>(batch_size);
-  if (window == "ffcv" || (window == "auto" && memory_bytes == 0)) return of_ffcv;
-  if (window == "auto") return std::clamp<std::uint64_t>(memory_bytes / 4 / page_bytes, 1, of_ffcv);
+  const std::uint64_t ffcv_pages = 2 * static_cast<std::uint64_t>(batch_size);
+  if (window == "ffcv" || (window == "auto" && memory_bytes == 0)) return ffcv_pages;
+  if (window == "auto")
+    return std::clamp<std::uint64_t>(memory_bytes / 4 / page_bytes, 1, ffcv_pages);
   const auto mebibytes = parse_mebibytes(window);
   if (!mebibytes) {
     throw ConfigError(fmt::format(

@@ -11,26 +11,27 @@ namespace precast::data {
 
 class BetonReader;
 
-/// Used as the page number of samples without bytes.
+/// Used as the page number of samples without values in pages.
 inline constexpr std::uint64_t kNoPage = UINT64_MAX;
 
-/// The page of the sample's first field with bytes, which is an image in most files. Pages are
-/// counted from the start of the file. kNoPage if the sample has no bytes.
+/// The number of the page (counted from 0 at the start of the file) that contains the sample's
+/// first value in pages, which is an image in most files; kNoPage if the sample has no such value.
 [[nodiscard]] PRECAST_API std::uint64_t page_of(const BetonReader& reader, std::uint64_t sample);
 
 /// The page of each of these samples. For one file, this is page_of(); for several files, the page
 /// in the merged file (merged_pages()), so that an order by pages does not depend on the number of
 /// files of a dataset.
 [[nodiscard]] PRECAST_API std::vector<std::uint64_t> pages_of(const BetonReader& reader,
-                                                              const Members& members);
+                                                              const SampleSet& members);
 
 /// The number of pages with values in one file.
 [[nodiscard]] PRECAST_API std::uint64_t count_pages(const BetonReader& reader);
 
 /// The number of pages, of `page_bytes` bytes each, that quasi_random keeps open at the same time.
-/// @param window "auto": 2 x batch_size pages, or a quarter of `memory_bytes` (0: unknown) if that
-/// is less; "ffcv": 2 x batch_size pages; or a number of MiB. At least 1. @throws ConfigError for
-/// any other string.
+/// At least 1. @param window "auto": 2 x batch_size pages, or a quarter of `memory_bytes` if that
+/// is less; "ffcv": 2 x batch_size pages; or a number of MiB. @param batch_size samples in a batch
+/// of all ranks together. @param memory_bytes 0: unknown; "auto" then means "ffcv". @throws
+/// ConfigError for any other string.
 [[nodiscard]] PRECAST_API std::uint64_t window_pages(std::string_view window,
                                                      std::int64_t batch_size,
                                                      std::uint64_t page_bytes,

@@ -12,7 +12,7 @@ namespace {
 
 class QuasiRandomOrder final : public SampleOrder {
  public:
-  QuasiRandomOrder(const BetonReader& reader, const Members& members, std::uint64_t window_pages)
+  QuasiRandomOrder(const BetonReader& reader, const SampleSet& members, std::uint64_t window_pages)
       : window_pages_(std::max<std::uint64_t>(window_pages, 1)), ids_(members.size()) {
     const std::vector<std::uint64_t> pages = pages_of(reader, members);
     std::vector<std::uint64_t> sorted(members.size());
@@ -34,13 +34,13 @@ class QuasiRandomOrder final : public SampleOrder {
                                                std::int64_t epoch) const override {
     std::vector<std::uint64_t> closed(begins_.size() - 1);
     std::iota(closed.begin(), closed.end(), 0);
-    RandomStream of_pages = order_stream(seed, epoch, OrderDraw::groups);
-    shuffle<std::uint64_t>(closed, of_pages);
+    RandomStream page_stream = order_stream(seed, epoch, OrderStream::groups);
+    shuffle<std::uint64_t>(closed, page_stream);
 
     std::vector<std::uint64_t> samples = ids_;
-    RandomStream within = order_stream(seed, epoch, OrderDraw::within_groups);
-    RandomStream draws = order_stream(seed, epoch, OrderDraw::choices);
-    std::vector<Open> open;
+    RandomStream sample_stream = order_stream(seed, epoch, OrderStream::within_groups);
+    RandomStream draws = order_stream(seed, epoch, OrderStream::choices);
+    std::vector<OpenPage> open;
     std::vector<std::uint64_t> order;
     order.reserve(samples.size());
     while (order.size() < samples.size()) {
@@ -49,10 +49,10 @@ class QuasiRandomOrder final : public SampleOrder {
         closed.pop_back();
         shuffle<std::uint64_t>({samples.begin() + static_cast<std::ptrdiff_t>(begins_[page]),
                                 samples.begin() + static_cast<std::ptrdiff_t>(begins_[page + 1])},
-                               within);
+                               sample_stream);
         open.push_back({begins_[page], begins_[page + 1]});
       }
-      Open& drawn = open[draws.below(open.size())];
+      OpenPage& drawn = open[draws.below(open.size())];
       order.push_back(samples[drawn.next++]);
       if (drawn.next == drawn.end) {
         drawn = open.back();
@@ -64,7 +64,7 @@ class QuasiRandomOrder final : public SampleOrder {
 
  private:
   /// The remaining samples of an open page.
-  struct Open {
+  struct OpenPage {
     std::uint64_t next;
     std::uint64_t end;
   };

@@ -11,8 +11,8 @@ namespace precast::data {
 /// time. For each position, an open page is drawn at random, and its next sample is taken; samples
 /// are in random order within their page. An exhausted page is replaced by the next page. A short
 /// range of positions therefore uses few pages, and each page is read once per epoch. If all pages
-/// are open, the order is close to `random`. A sample belongs to the page of its first field with
-/// bytes; samples without bytes share an extra page.
+/// are open, the order is close to `random`. A sample belongs to the page of its first value in
+/// pages (page_of()); samples without such values share an extra page.
 [[nodiscard]] std::unique_ptr<SampleOrder> make_quasi_random_order(const OrderInputs& inputs);
 
 }  // namespace precast::data

@@ -7,7 +7,7 @@ namespace {
 
 class RandomOrder final : public SampleOrder {
  public:
-  explicit RandomOrder(Members members) : members_(std::move(members)) {}
+  explicit RandomOrder(SampleSet members) : members_(std::move(members)) {}
 
   [[nodiscard]] std::uint64_t size() const override { return members_.size(); }
   [[nodiscard]] std::uint64_t memory_bytes() const override { return members_.memory_bytes(); }
@@ -19,7 +19,7 @@ class RandomOrder final : public SampleOrder {
   }
 
  private:
-  Members members_;
+  SampleSet members_;
 };
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -12,6 +11,7 @@
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/parse_number.h"
 
 namespace precast::data {
 namespace {
@@ -26,10 +26,10 @@ struct Range {
 /// `N` or `A:B`; nothing if the line is neither.
 std::optional<Range> parse_line(std::string_view text, std::size_t line) {
   const std::size_t colon = text.find(':');
-  const auto first = parse_count(text.substr(0, colon));
+  const auto first = parse_number<std::uint64_t>(text.substr(0, colon));
   if (!first || *first == UINT64_MAX) return std::nullopt;
   if (colon == std::string_view::npos) return Range{*first, *first + 1, line};
-  const auto end = parse_count(text.substr(colon + 1));
+  const auto end = parse_number<std::uint64_t>(text.substr(colon + 1));
   if (!end || *end <= *first) return std::nullopt;
   return Range{*first, *end, line};
 }
@@ -42,12 +42,12 @@ std::string_view trimmed(std::string_view text) {
 }
 
 std::vector<Range> parse_ranges(std::string_view text, const std::string& file, std::uint64_t size,
-                                std::string_view place) {
+                                std::string_view dataset_name) {
   std::vector<Range> ranges;
   for (std::size_t number = 1; !text.empty(); ++number) {
     const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view whole = text.substr(0, end);
-    const std::string_view line = trimmed(whole.substr(0, whole.find('#')));
+    const std::string_view full_line = text.substr(0, end);
+    const std::string_view line = trimmed(full_line.substr(0, full_line.find('#')));
     text.remove_prefix(std::min(end + 1, text.size()));
     if (line.empty()) continue;
     const std::optional<Range> range = parse_line(line, number);
@@ -58,7 +58,7 @@ std::vector<Range> parse_ranges(std::string_view text, const std::string& file, 
     if (range->end > size) {
       throw ConfigError(
           fmt::format("subset: {}:{}: expected sample ids below {}, the size of {}, got {}", file,
-                      number, size, place, line));
+                      number, size, dataset_name, line));
     }
     ranges.push_back(*range);
   }
@@ -67,16 +67,9 @@ std::vector<Range> parse_ranges(std::string_view text, const std::string& file, 
 
 }  // namespace
 
-std::optional<std::uint64_t> parse_count(std::string_view text) {
-  std::uint64_t count = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), count);
-  if (failure != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return count;
-}
-
-Members parse_sample_list(std::string_view text, const std::string& file, std::uint64_t size,
-                          std::string_view place) {
-  std::vector<Range> ranges = parse_ranges(text, file, size, place);
+SampleSet parse_sample_list(std::string_view text, const std::string& file, std::uint64_t size,
+                            std::string_view dataset_name) {
+  std::vector<Range> ranges = parse_ranges(text, file, size, dataset_name);
   if (ranges.empty())
     throw ConfigError(fmt::format("subset: {}: expected at least one sample, got none", file));
   std::ranges::stable_sort(ranges, {}, &Range::first);
@@ -91,11 +84,11 @@ Members parse_sample_list(std::string_view text, const std::string& file, std::u
     }
     for (std::uint64_t id = range.first; id < range.end; ++id) ids.push_back(id);
   }
-  return Members(std::move(ids));
+  return SampleSet(std::move(ids));
 }
 
-Members read_sample_list(const std::filesystem::path& file, std::uint64_t size,
-                         std::string_view place) {
+SampleSet read_sample_list(const std::filesystem::path& file, std::uint64_t size,
+                           std::string_view dataset_name) {
   std::vector<std::byte> bytes;
   try {
     bytes = read_file(file);
@@ -103,7 +96,7 @@ Members read_sample_list(const std::filesystem::path& file, std::uint64_t size,
     throw ConfigError(fmt::format("subset: {}", error.what()));
   }
   return parse_sample_list({reinterpret_cast<const char*>(bytes.data()), bytes.size()},
-                           file.string(), size, place);
+                           file.string(), size, dataset_name);
 }
 
 }  // namespace precast::data

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -11,21 +10,19 @@
 
 namespace precast::data {
 
-/// Parses a decimal number. Returns nothing if the string is empty or contains anything else, or if
-/// the number is above 2^64 - 1.
-[[nodiscard]] std::optional<std::uint64_t> parse_count(std::string_view text);
-
 /// Parses a list of samples of a dataset with `size` samples. Each line is a sample id, or a range
 /// A:B, which ends before B. Lines may be in any order. Empty lines and comments after a # are
 /// skipped.
-/// @param file the name of the list, for messages. @param place the dataset, for messages. @throws
-/// ConfigError naming file and line for any other text, an id that is not below `size`, and a
-/// sample that is listed twice; ConfigError naming the file if it lists no sample.
-[[nodiscard]] PRECAST_API Members parse_sample_list(std::string_view text, const std::string& file,
-                                                    std::uint64_t size, std::string_view place);
+/// @param file the name of the list, for messages. @param dataset_name the dataset, for messages.
+/// @throws ConfigError naming file and line for any other text, an id that is not below `size`, and
+/// a sample that is listed twice; ConfigError naming the file if it lists no sample.
+[[nodiscard]] PRECAST_API SampleSet parse_sample_list(std::string_view text,
+                                                      const std::string& file, std::uint64_t size,
+                                                      std::string_view dataset_name);
 /// Reads a file and parses it with parse_sample_list(). Also @throws ConfigError if the file cannot
 /// be read.
-[[nodiscard]] PRECAST_API Members read_sample_list(const std::filesystem::path& file,
-                                                   std::uint64_t size, std::string_view place);
+[[nodiscard]] PRECAST_API SampleSet read_sample_list(const std::filesystem::path& file,
+                                                     std::uint64_t size,
+                                                     std::string_view dataset_name);
 
 }  // namespace precast::data

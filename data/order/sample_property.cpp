@@ -15,7 +15,7 @@
 namespace precast::data {
 namespace {
 
-constexpr std::array<std::string_view, 4> kImageParts = {"bytes", "width", "height", "mode"};
+constexpr std::array<std::string_view, 4> kImageProperties = {"bytes", "width", "height", "mode"};
 
 bool is_number(const FieldInfo& field) {
   return field.type == FieldType::integer || field.type == FieldType::floating;
@@ -29,12 +29,12 @@ std::vector<std::string> names_of(const BetonReader& reader) {
       names.push_back(field.name);
       continue;
     }
-    const std::size_t parts = field.type == FieldType::image ? kImageParts.size() : 1;
+    const std::size_t parts = field.type == FieldType::image ? kImageProperties.size() : 1;
     for (std::size_t i = 0; i < parts; ++i)
-      names.push_back(fmt::format("{}.{}", field.name, kImageParts[i]));
+      names.push_back(fmt::format("{}.{}", field.name, kImageProperties[i]));
   }
   if (reader.first_field(FieldType::image) < reader.fields().size())
-    names.insert(names.end(), kImageParts.begin(), kImageParts.end());
+    names.insert(names.end(), kImageProperties.begin(), kImageProperties.end());
   return names;
 }
 
@@ -42,7 +42,7 @@ std::vector<std::string> names_of(const BetonReader& reader) {
 
 SampleProperty::SampleProperty(const BetonReader& reader, std::string_view name)
     : reader_(&reader) {
-  if (find_number(name) || find_part(name)) return;
+  if (find_number(name) || find_property(name)) return;
   throw ConfigError(fmt::format("filter: expected the name of a number field of {}, got '{}'. {}",
                                 reader.path().string(), name,
                                 suggest(std::string(name), names_of(reader))));
@@ -58,7 +58,7 @@ bool SampleProperty::find_number(std::string_view name) {
   return true;
 }
 
-bool SampleProperty::find_part(std::string_view name) {
+bool SampleProperty::find_property(std::string_view name) {
   // Field names may contain dots themselves.
   const std::size_t dot = name.rfind('.');
   const std::string_view part = dot == std::string_view::npos ? name : name.substr(dot + 1);
@@ -70,11 +70,11 @@ bool SampleProperty::find_part(std::string_view name) {
   }
   if (field_ == fields.size() || is_number(fields[field_])) return false;
   constexpr std::array kKinds = {Kind::bytes, Kind::width, Kind::height, Kind::mode};
-  const std::size_t known = fields[field_].type == FieldType::image ? kImageParts.size() : 1;
-  const auto* const end = kImageParts.begin() + known;
-  const auto* const at = std::find(kImageParts.begin(), end, part);
+  const std::size_t known = fields[field_].type == FieldType::image ? kImageProperties.size() : 1;
+  const auto* const end = kImageProperties.begin() + known;
+  const auto* const at = std::find(kImageProperties.begin(), end, part);
   if (at == end) return false;
-  kind_ = kKinds[static_cast<std::size_t>(at - kImageParts.begin())];
+  kind_ = kKinds[static_cast<std::size_t>(at - kImageProperties.begin())];
   return true;
 }
 

@@ -32,7 +32,7 @@ class SampleProperty {
  private:
   enum class Kind { integer, floating, width, height, mode, bytes };
   [[nodiscard]] bool find_number(std::string_view name);
-  [[nodiscard]] bool find_part(std::string_view name);
+  [[nodiscard]] bool find_property(std::string_view name);
 
   const BetonReader* reader_;
   std::size_t field_ = 0;

@@ -5,7 +5,7 @@ namespace {
 
 class SequentialOrder final : public SampleOrder {
  public:
-  explicit SequentialOrder(Members members) : members_(std::move(members)) {}
+  explicit SequentialOrder(SampleSet members) : members_(std::move(members)) {}
 
   [[nodiscard]] std::uint64_t size() const override { return members_.size(); }
   [[nodiscard]] std::uint64_t memory_bytes() const override { return members_.memory_bytes(); }
@@ -17,7 +17,7 @@ class SequentialOrder final : public SampleOrder {
   }
 
  private:
-  Members members_;
+  SampleSet members_;
 };
 
 }  // namespace

@@ -15,23 +15,24 @@ std::vector<std::vector<std::uint64_t>> split_stratified(std::span<const std::in
   const std::uint64_t total = classes.size();
   require(std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0}) == total,
           "the sizes of the parts add up to the number of items");
-  std::vector<std::uint64_t> line = random_permutation(total, seed, 0, RandomUse::split);
-  std::ranges::stable_sort(line, {}, [&](std::uint64_t i) { return classes[i]; });
+  std::vector<std::uint64_t> ordered_items = random_permutation(total, seed, 0, RandomUse::split);
+  std::ranges::stable_sort(ordered_items, {}, [&](std::uint64_t i) { return classes[i]; });
 
   // The next item is assigned to the part that is furthest behind its target size.
   std::vector<std::vector<std::uint64_t>> parts(sizes.size());
-  for (std::uint64_t place = 0; place < total; ++place) {
-    std::size_t neediest = 0;
-    double most = -INFINITY;
+  for (std::uint64_t position = 0; position < total; ++position) {
+    std::size_t best_part = 0;
+    double max_deficit = -INFINITY;
     for (std::size_t part = 0; part < sizes.size(); ++part) {
       const auto has = static_cast<double>(parts[part].size());
       const auto all = static_cast<double>(sizes[part]);
-      const double need = all * static_cast<double>(place + 1) / static_cast<double>(total) - has;
-      if (has >= all || need <= most) continue;
-      neediest = part;
-      most = need;
+      const double deficit =
+          all * static_cast<double>(position + 1) / static_cast<double>(total) - has;
+      if (has >= all || deficit <= max_deficit) continue;
+      best_part = part;
+      max_deficit = deficit;
     }
-    parts[neediest].push_back(line[place]);
+    parts[best_part].push_back(ordered_items[position]);
   }
   for (auto& part : parts) std::ranges::sort(part);
   return parts;
@@ -40,15 +41,15 @@ std::vector<std::vector<std::uint64_t>> split_stratified(std::span<const std::in
 std::vector<std::uint64_t> part_sizes(std::span<const double> shares, std::uint64_t total) {
   std::vector<std::uint64_t> sizes;
   double sum = 0;
-  std::uint64_t given = 0;
+  std::uint64_t assigned = 0;
   for (const double share : shares) {
     sum += share;
     const auto end =
         std::min(total, static_cast<std::uint64_t>(std::llround(sum * static_cast<double>(total))));
-    sizes.push_back(end - given);
-    given = end;
+    sizes.push_back(end - assigned);
+    assigned = end;
   }
-  sizes.back() += total - given;
+  sizes.back() += total - assigned;
   return sizes;
 }
 

@@ -9,6 +9,7 @@
 #include "data/beton/sums.h"
 #include "data/order/sample_list.h"
 #include "framework/core/error.h"
+#include "framework/core/parse_number.h"
 #include "framework/core/rng.h"
 
 namespace precast::data {
@@ -29,9 +30,10 @@ struct Subset {
 /// `N` or `N:SEED`.
 std::optional<Subset> parse_random(std::string_view text) {
   const std::size_t colon = text.find(':');
-  const auto count = parse_count(text.substr(0, colon));
-  const auto seed = colon == std::string_view::npos ? std::optional<std::uint64_t>(0)
-                                                    : parse_count(text.substr(colon + 1));
+  const auto count = parse_number<std::uint64_t>(text.substr(0, colon));
+  const auto seed = colon == std::string_view::npos
+                        ? std::optional<std::uint64_t>(0)
+                        : parse_number<std::uint64_t>(text.substr(colon + 1));
   if (!count || *count == 0 || !seed) return std::nullopt;
   return Subset{.drawn = *count, .seed = *seed};
 }
@@ -45,12 +47,12 @@ std::optional<Subset> parse_subset(std::string_view text) {
   const std::string_view end = colon == std::string_view::npos ? text : text.substr(colon + 1);
   Subset subset;
   if (!first.empty()) {
-    const auto number = parse_count(first);
+    const auto number = parse_number<std::uint64_t>(first);
     if (!number) return std::nullopt;
     subset.first = *number;
   }
   if (!end.empty()) {
-    const auto number = parse_count(end);
+    const auto number = parse_number<std::uint64_t>(end);
     if (!number) return std::nullopt;
     subset.end = *number;
   }
@@ -58,12 +60,12 @@ std::optional<Subset> parse_subset(std::string_view text) {
   return subset;
 }
 
-Members draw(std::uint64_t size, std::uint64_t count, std::uint64_t seed) {
+SampleSet draw(std::uint64_t size, std::uint64_t count, std::uint64_t seed) {
   std::vector<std::uint64_t> ids =
       random_permutation(size, derived_seed(seed, "subset"), /*epoch=*/0, RandomUse::split);
   ids.resize(count);
   std::ranges::sort(ids);
-  return Members(std::move(ids));
+  return SampleSet(std::move(ids));
 }
 
 }  // namespace
@@ -73,23 +75,24 @@ bool is_subset(std::string_view text) {
   return parse_subset(text).has_value();
 }
 
-Members choose_subset(std::string_view text, std::uint64_t size, std::string_view place) {
+SampleSet choose_subset(std::string_view text, std::uint64_t size, std::string_view dataset_name) {
   if (text.starts_with(kList) && text.size() > 1)
-    return read_sample_list(text.substr(1), size, place);
+    return read_sample_list(text.substr(1), size, dataset_name);
   const std::optional<Subset> subset = parse_subset(text);
   if (!subset) throw ConfigError(fmt::format("subset: expected {}, got '{}'", kSubsetForms, text));
   const std::uint64_t end = subset->end == UINT64_MAX ? size : subset->end;
   if (end > size || subset->first >= end || subset->drawn > size) {
     throw ConfigError(fmt::format("subset: expected a subset of the {} samples of {}, got '{}'",
-                                  size, place, text));
+                                  size, dataset_name, text));
   }
   if (subset->drawn > 0) return draw(size, subset->drawn, subset->seed);
   return {subset->first, end};
 }
 
-std::string subset_identity(std::string_view text, std::uint64_t size, std::string_view place) {
+std::string subset_identity(std::string_view text, std::uint64_t size,
+                            std::string_view dataset_name) {
   if (!text.starts_with(kList)) return std::string(text);
-  const Members listed = choose_subset(text, size, place);
+  const SampleSet listed = choose_subset(text, size, dataset_name);
   std::vector<std::uint64_t> ids(listed.size());
   for (std::uint64_t i = 0; i < ids.size(); ++i) ids[i] = listed[i];
   return fmt::format("{} listed samples, xxh3 {:016x}", ids.size(),

@@ -11,11 +11,11 @@
 namespace precast::data {
 
 /// The samples that are used, in ascending order of their ids.
-class PRECAST_API Members {
+class PRECAST_API SampleSet {
  public:
   /// All from `first` to `end` - 1.
-  Members(std::uint64_t first, std::uint64_t end) : first_(first), size_(end - first) {}
-  explicit Members(std::vector<std::uint64_t> ids) : size_(ids.size()), ids_(std::move(ids)) {}
+  SampleSet(std::uint64_t first, std::uint64_t end) : first_(first), size_(end - first) {}
+  explicit SampleSet(std::vector<std::uint64_t> ids) : size_(ids.size()), ids_(std::move(ids)) {}
 
   [[nodiscard]] std::uint64_t size() const { return size_; }
   [[nodiscard]] std::uint64_t operator[](std::uint64_t index) const {
@@ -43,14 +43,15 @@ inline constexpr const char* kSubsetForms =
 /// `size`, N and SEED, not on training.seed. It is therefore the same on all ranks, in resumed runs
 /// and in runs with different seeds. A smaller N selects a subset of the samples of a larger N.
 /// "@FILE" selects the samples that a file lists (read_sample_list() in sample_list.h).
-/// @param place the dataset, for messages. @throws ConfigError; its message begins with `subset`.
-[[nodiscard]] PRECAST_API Members choose_subset(std::string_view text, std::uint64_t size,
-                                                std::string_view place);
+/// @param dataset_name the dataset, for messages. @throws ConfigError; its message begins with
+/// `subset`.
+[[nodiscard]] PRECAST_API SampleSet choose_subset(std::string_view text, std::uint64_t size,
+                                                  std::string_view dataset_name);
 
 /// Identifies the samples of a subset, so that two runs can compare them: the text, or for "@FILE"
 /// the number of the listed samples and a hash of their ids. The file may thus be moved, but must
 /// not change. @throws as choose_subset()
 [[nodiscard]] PRECAST_API std::string subset_identity(std::string_view text, std::uint64_t size,
-                                                      std::string_view place);
+                                                      std::string_view dataset_name);
 
 }  // namespace precast::data

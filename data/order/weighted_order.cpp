@@ -15,7 +15,7 @@ namespace {
 class WeightedOrder final : public SampleOrder {
  public:
   /// @param weights one per member, all at least 0, their sum above 0.
-  WeightedOrder(Members members, std::vector<double> weights)
+  WeightedOrder(SampleSet members, std::vector<double> weights)
       : members_(std::move(members)), threshold_(weights.size()), alias_(weights.size()) {
     double sum = 0;
     for (const double weight : weights) sum += weight;
@@ -55,18 +55,18 @@ class WeightedOrder final : public SampleOrder {
   }
   [[nodiscard]] std::vector<std::uint64_t> ids(std::uint64_t seed,
                                                std::int64_t epoch) const override {
-    RandomStream draws = order_stream(seed, epoch, OrderDraw::choices);
+    RandomStream draws = order_stream(seed, epoch, OrderStream::choices);
     std::vector<std::uint64_t> order(members_.size());
     for (std::uint64_t& id : order) {
-      const std::uint64_t place = draws.below(members_.size());
-      id = members_[draws.uniform() < static_cast<double>(threshold_[place]) ? place
-                                                                             : alias_[place]];
+      const std::uint64_t position = draws.below(members_.size());
+      id = members_[draws.uniform() < static_cast<double>(threshold_[position]) ? position
+                                                                                : alias_[position]];
     }
     return order;
   }
 
  private:
-  Members members_;
+  SampleSet members_;
   std::vector<float> threshold_;
   std::vector<std::uint64_t> alias_;
 };

@@ -13,8 +13,9 @@
 namespace precast::data {
 namespace {
 
-/// Types and a shape for messages: `|u1 or <f4 [64, 128, 128, 3]`; `*` for -1.
-std::string form_text(std::span<const ElementType> types, std::span<const std::int64_t> shape) {
+/// Formats types and a shape for messages: `|u1 or <f4 [64, 128, 128, 3]`; a size of -1 becomes
+/// `*`.
+std::string spec_text(std::span<const ElementType> types, std::span<const std::int64_t> shape) {
   std::vector<std::string_view> names;
   for (const ElementType type : types) names.push_back(ring_dtype_name(type));
   std::vector<std::string> sides;
@@ -46,21 +47,21 @@ void check_values(const HostTensor& output, const ClassRange& classes, std::stri
 
 }  // namespace
 
-const HostTensor& find_output(std::span<const HostTensor> outputs, const FieldForm& form,
+const HostTensor& find_output(std::span<const HostTensor> outputs, const TensorSpec& spec,
                               std::int64_t samples, std::string_view batch) {
-  const auto found = std::ranges::find(outputs, form.name, &HostTensor::name);
+  const auto found = std::ranges::find(outputs, spec.name, &HostTensor::name);
   if (found == outputs.end()) {
     std::vector<std::string> names;
     for (const HostTensor& output : outputs) names.push_back(output.name);
-    throw ProducerError(fmt::format("{}: expected an output '{}', got {}", batch, form.name,
+    throw ProducerError(fmt::format("{}: expected an output '{}', got {}", batch, spec.name,
                                     fmt::join(names, ", ")));
   }
   std::vector<std::int64_t> shape = {samples};
-  shape.insert(shape.end(), form.shape.begin(), form.shape.end());
-  if (std::ranges::find(form.types, found->type) == form.types.end() || !has_shape(*found, shape)) {
+  shape.insert(shape.end(), spec.shape.begin(), spec.shape.end());
+  if (std::ranges::find(spec.types, found->type) == spec.types.end() || !has_shape(*found, shape)) {
     const ElementType type[] = {found->type};
-    throw ProducerError(fmt::format("{}: expected '{}' as {}, got {}", batch, form.name,
-                                    form_text(form.types, shape), form_text(type, found->shape)));
+    throw ProducerError(fmt::format("{}: expected '{}' as {}, got {}", batch, spec.name,
+                                    spec_text(spec.types, shape), spec_text(type, found->shape)));
   }
   return *found;
 }

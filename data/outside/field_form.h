@@ -14,7 +14,7 @@
 namespace precast::data {
 
 /// The form that one output of a producer's batch must have.
-struct FieldForm {
+struct TensorSpec {
   std::string name;
   /// The accepted element types.
   std::vector<ElementType> types;
@@ -22,11 +22,12 @@ struct FieldForm {
   std::vector<std::int64_t> shape;
 };
 
-/// Finds the output of a batch that has the name, type and shape of `form`, with `samples` samples.
+/// Finds the output of a batch that has the name, type and shape of `spec`, with `samples` samples.
 /// @param batch the batch's name for messages, such as `zmq://localhost:5555: message 3`. @throws
 /// ProducerError
 [[nodiscard]] PRECAST_API const HostTensor& find_output(std::span<const HostTensor> outputs,
-                                                        const FieldForm& form, std::int64_t samples,
+                                                        const TensorSpec& spec,
+                                                        std::int64_t samples,
                                                         std::string_view batch);
 
 /// The classes of a target.

@@ -21,7 +21,7 @@ using nlohmann::ordered_json;
 constexpr std::string_view kMagic = "PCSTBTCH";
 constexpr std::uint32_t kVersion = 1;
 constexpr std::size_t kPrefixBytes = kMagic.size() + 2 * sizeof(std::uint32_t);
-constexpr std::size_t kLongestReason = 2016;
+constexpr std::size_t kMaxReasonBytes = 2016;
 
 /// @param what the value's name in MESSAGE.md.
 [[noreturn]] void refuse(std::string_view what, const std::string& got) {
@@ -33,20 +33,20 @@ void expect(bool valid, std::string_view what, std::uint64_t got) {
   if (!valid) refuse(what, fmt::to_string(got));
 }
 
-/// Replaces control characters, which a terminal would interpret, and shortens the text.
+/// Replaces control characters, which a terminal would interpret, and truncates the result.
 std::string printable(std::string text) {
   const auto is_control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
   std::ranges::replace_if(text, is_control, '?');
-  return text.substr(0, kLongestReason);
+  return text.substr(0, kMaxReasonBytes);
 }
 
-/// Returns the text of a value. For an array or an object, returns only its type, because the
-/// recursion that writes nested values could exhaust the stack.
+/// Returns a value as JSON, truncated. For an array or an object, returns only the type, because
+/// the recursion that writes nested values could exhaust the stack.
 std::string dump(const ordered_json& value) {
-  constexpr std::size_t kLongest = 80;
+  constexpr std::size_t kMaxDumpBytes = 80;
   if (!value.is_primitive()) return value.type_name();
   return value.dump(-1, ' ', /*ensure_ascii=*/true, ordered_json::error_handler_t::replace)
-      .substr(0, kLongest);
+      .substr(0, kMaxDumpBytes);
 }
 
 /// Accepts only the known keys, because a format with other keys will have a different version
@@ -56,10 +56,11 @@ void check_keys(const ordered_json& object, std::span<const std::string_view> kn
     if (std::ranges::find(known, key) == known.end()) refuse("key", dump(ordered_json(key)));
 }
 
-std::uint64_t number_at(const ordered_json& object, const char* key, std::uint64_t most) {
+std::uint64_t number_at(const ordered_json& object, const char* key, std::uint64_t max_value) {
   if (!object.contains(key)) refuse(key, "none");
   const ordered_json& value = object.at(key);
-  if (!value.is_number_unsigned() || value.get<std::uint64_t>() > most) refuse(key, dump(value));
+  if (!value.is_number_unsigned() || value.get<std::uint64_t>() > max_value)
+    refuse(key, dump(value));
   return value.get<std::uint64_t>();
 }
 
@@ -84,7 +85,7 @@ std::vector<std::int64_t> shape_of(const ordered_json& output) {
          sides.size());
   std::vector<std::int64_t> shape;
   for (const ordered_json& side : sides) {
-    if (!side.is_number_unsigned() || side.get<std::uint64_t>() > kMaxRingSide)
+    if (!side.is_number_unsigned() || side.get<std::uint64_t>() > kMaxRingDimensionSize)
       refuse("shape", dump(side));
     shape.push_back(side.get<std::int64_t>());
   }
@@ -129,7 +130,7 @@ std::vector<HostTensor> read_outputs(const ordered_json& outputs, std::span<cons
   return fields;
 }
 
-/// @return the header. @param message is shortened to the data after the header.
+/// @return the header. @param message becomes the data after the header.
 ordered_json take_header(std::span<const std::byte>& message) {
   expect(message.size() >= kPrefixBytes, "size", message.size());
   std::uint32_t numbers[2];  // version, bytes of the header
@@ -138,7 +139,7 @@ ordered_json take_header(std::span<const std::byte>& message) {
   std::memcpy(numbers, message.data() + kMagic.size(), sizeof numbers);
   expect(numbers[0] == kVersion, "version", numbers[0]);
   message = message.subspan(kPrefixBytes);
-  expect(numbers[1] <= kMaxMessageHeader && numbers[1] <= message.size(), "header size",
+  expect(numbers[1] <= kMaxMessageHeaderBytes && numbers[1] <= message.size(), "header size",
          numbers[1]);
   const auto* const text = reinterpret_cast<const char*>(message.data());
   auto header = ordered_json::parse(text, text + numbers[1], nullptr, /*allow_exceptions=*/false);
@@ -152,7 +153,7 @@ ordered_json take_header(std::span<const std::byte>& message) {
 OutsideMessage parse_outside_message(std::span<const std::byte> message) {
   constexpr std::string_view kBatchKeys[] = {"epoch", "batch", "outputs"};
   constexpr std::string_view kEndKeys[] = {"end"};
-  constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  constexpr auto kMax = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   const ordered_json header = take_header(message);
   OutsideMessage parsed;
   if (header.contains("end")) {
@@ -165,8 +166,8 @@ OutsideMessage parse_outside_message(std::span<const std::byte> message) {
   }
   check_keys(header, kBatchKeys);
   if (header.contains("epoch") || header.contains("batch"))
-    parsed.position = {.epoch = static_cast<std::int64_t>(number_at(header, "epoch", kMost)),
-                       .batch = static_cast<std::int64_t>(number_at(header, "batch", kMost))};
+    parsed.position = {.epoch = static_cast<std::int64_t>(number_at(header, "epoch", kMax)),
+                       .batch = static_cast<std::int64_t>(number_at(header, "batch", kMax))};
   if (!header.contains("outputs")) refuse("outputs", "none");
   parsed.fields = read_outputs(header.at("outputs"), message);
   return parsed;

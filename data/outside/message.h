@@ -32,6 +32,6 @@ struct OutsideMessage {
     const OutsideMessage& message);
 
 /// The largest JSON header, in bytes.
-inline constexpr std::uint32_t kMaxMessageHeader = 65536;
+inline constexpr std::uint32_t kMaxMessageHeaderBytes = 65536;
 
 }  // namespace precast::data

@@ -8,8 +8,7 @@ namespace precast::data {
 std::unique_ptr<OutsideBatches> make_zmq_batches(ZmqAddress address, OutsideOptions /*options*/) {
   throw DeviceError(
       fmt::format("{}: expected a build with ZMQ, got a build without ZMQ. Install the package "
-                  "libzmq3-dev and build "
-                  "again",
+                  "libzmq3-dev and build again",
                   address.text));
 }
 

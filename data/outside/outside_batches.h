@@ -19,7 +19,7 @@ struct OutsideBatch {
   /// The outputs point into the received memory, and can have any names, types and shapes. Sample
   /// ids may be missing.
   HostBatch host;
-  /// The position that the producer gives the batch; nothing if the producer does not number
+  /// The position that the producer assigns to the batch; nothing if the producer does not number
   /// batches.
   std::optional<RingPosition> position;
   /// The batch's name for messages, such as `zmq://localhost:5555: message 3`.
@@ -71,8 +71,8 @@ class PRECAST_API OutsideBatches {
 [[nodiscard]] PRECAST_API std::unique_ptr<OutsideBatches> open_outside_batches(
     const std::string& address, OutsideOptions options);
 
-/// Checks the syntax of a zmq:// address without opening anything; accepts any other text. @throws
-/// ConfigError
+/// Checks the syntax of a zmq:// address without opening anything; accepts any other string.
+/// @throws ConfigError
 PRECAST_API void check_producer_address(const std::string& address);
 
 }  // namespace precast::data

@@ -15,8 +15,8 @@ namespace precast::data {
 namespace {
 
 /// How long a producer that was started at the same time may take to open its ring.
-constexpr std::chrono::seconds kMostStart{10};
-constexpr std::chrono::milliseconds kTryAgain{100};
+constexpr std::chrono::seconds kMaxStart{10};
+constexpr std::chrono::milliseconds kRetryInterval{100};
 
 /// Replaces the exit codes that would blame another rank or the recipe: here, the cause is always
 /// the producer.
@@ -34,7 +34,7 @@ class RingBatches final : public OutsideBatches {
     RingJoin join{.mode = RingJoin::Mode::epoch_start, .position = {}};
     if (first) join = {.mode = RingJoin::Mode::position, .position = *first};
     limit_.begin(first);
-    const auto until = std::chrono::steady_clock::now() + kMostStart;
+    const auto until = std::chrono::steady_clock::now() + kMaxStart;
     while (!consumer_) {
       try {
         // The time limit is for batches, not for joining.
@@ -48,7 +48,7 @@ class RingBatches final : public OutsideBatches {
       } catch (const IoError&) {
         if (limit_.stopped()) return;
         if (std::chrono::steady_clock::now() >= until) throw;
-        std::this_thread::sleep_for(kTryAgain);
+        std::this_thread::sleep_for(kRetryInterval);
       }
     }
   }
@@ -87,10 +87,9 @@ class RingBatches final : public OutsideBatches {
       if (std::optional<HostBatch> batch = consumer_->next()) {
         const RingPosition at = position_;
         ++position_.batch;
-        return OutsideBatch{
-            .host = std::move(*batch),
-            .position = at,
-            .name = fmt::format("ring '{}': epoch {} batch {}", name_, at.epoch, at.batch)};
+        return OutsideBatch{.host = std::move(*batch),
+                            .position = at,
+                            .name = fmt::format("ring '{}': {}", name_, text_of(at))};
       }
       in_pass_ = false;
     }
@@ -100,9 +99,9 @@ class RingBatches final : public OutsideBatches {
     if (limit_.stopped()) return std::nullopt;
     limit_.throw_if_reached("a batch");
     throw ProducerError(
-        fmt::format("ring '{}': expected another batch, got the end of the ring before epoch {} "
-                    "batch {}. The producer makes fewer epochs or batches than the run needs",
-                    name_, position_.epoch, position_.batch));
+        fmt::format("ring '{}': expected another batch, got the end of the ring before {}. The "
+                    "producer makes fewer epochs or batches than the run needs",
+                    name_, text_of(position_)));
   }
 
   std::string name_;

@@ -8,14 +8,6 @@
 #include "framework/core/log.h"
 
 namespace precast::data {
-namespace {
-
-/// Such as `epoch 1 batch 20`.
-std::string text_of(const RingPosition& at) {
-  return fmt::format("epoch {} batch {}", at.epoch, at.batch);
-}
-
-}  // namespace
 
 WaitLimit::WaitLimit(std::string source, OutsideOptions options)
     : source_(std::move(source)), options_(std::move(options)) {}
@@ -30,12 +22,12 @@ void WaitLimit::skip(const RingPosition& at) {
   if (skipped_.count++ > 0) return;
   skipped_.first = at;
   if (first_)
-    log_info("=> {}: skips {} and the batches between it and {}", source_, text_of(at),
+    log_info("=> {}: skips {} and all later batches before {}", source_, text_of(at),
              text_of(*first_));
 }
 
 void WaitLimit::throw_if_reached(const std::string& what) const {
-  if (!is_late()) return;
+  if (!timed_out()) return;
   const double limit_s = std::chrono::duration<double>(options_.timeout).count();
   if (skipped_.count == 0 || !first_)
     throw Error(fmt::format("{}: expected {} within {} s, got none. Check that the producer runs "
@@ -45,7 +37,7 @@ void WaitLimit::throw_if_reached(const std::string& what) const {
   throw Error(
       fmt::format("{}: expected {} within {} s, got {} earlier batches, from {} to {}. Check "
                   "that the producer starts at this batch or shortly before it, and continues its "
-                  "numbers after a restart, or increase data.producer_timeout_s",
+                  "batch numbering after a restart, or increase data.producer_timeout_s",
                   source_, text_of(*first_), limit_s, skipped_.count, text_of(skipped_.first),
                   text_of(skipped_.last)),
       ExitCode::stalled);

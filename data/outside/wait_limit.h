@@ -25,7 +25,7 @@ class WaitLimit {
   void skip(const RingPosition& at);
   [[nodiscard]] bool stopped() const { return options_.stopped && options_.stopped(); }
   /// Whether the wait must end.
-  [[nodiscard]] bool reached() const { return stopped() || is_late(); }
+  [[nodiscard]] bool reached() const { return stopped() || timed_out(); }
   /// @param what the batch that is awaited, such as `message 3`. @throws Error with
   /// ExitCode::stalled if the time limit is reached; the message names the skipped batches.
   void throw_if_reached(const std::string& what) const;
@@ -36,7 +36,7 @@ class WaitLimit {
     std::int64_t count = 0;
     RingPosition first, last;
   };
-  [[nodiscard]] bool is_late() const { return Clock::now() - since_ >= options_.timeout; }
+  [[nodiscard]] bool timed_out() const { return Clock::now() - since_ >= options_.timeout; }
 
   std::string source_;
   OutsideOptions options_;

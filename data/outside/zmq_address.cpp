@@ -3,18 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 
 #include "framework/core/error.h"
+#include "framework/core/parse_number.h"
 
 namespace precast::data {
 namespace {
 
-constexpr int kLargestPort = 65535;
-constexpr int kMostMessages = 1000;
+constexpr int kMaxPort = 65535;
+constexpr int kMaxMessages = 1000;
 /// The size of sun_path without the zero at its end.
-constexpr std::size_t kLongestPath = 107;
+constexpr std::size_t kMaxPathBytes = 107;
 
 [[noreturn]] void refuse_address(const std::string& text, std::string_view expected) {
   throw ConfigError(
@@ -23,12 +23,10 @@ constexpr std::size_t kLongestPath = 107;
                   expected, text));
 }
 
-/// Parses a number in [1, most]. Returns 0 for any other text.
-int number_in(std::string_view digits, int most) {
-  int number = 0;
-  const char* const end = digits.data() + digits.size();
-  const auto [stop, error] = std::from_chars(digits.data(), end, number);
-  return error == std::errc() && stop == end && number <= most ? std::max(number, 0) : 0;
+/// Parses a number in [1, max_value]. Returns 0 for any other string.
+int positive_number(std::string_view digits, int max_value) {
+  const int number = parse_number<int>(digits).value_or(0);
+  return number <= max_value ? std::max(number, 0) : 0;
 }
 
 void read_option(std::string_view option, ZmqAddress& address) {
@@ -36,7 +34,7 @@ void read_option(std::string_view option, ZmqAddress& address) {
   if (option == "bind") {
     address.bind = true;
   } else if (option.starts_with(kMark)) {
-    address.high_water_mark = number_in(option.substr(kMark.size()), kMostMessages);
+    address.high_water_mark = positive_number(option.substr(kMark.size()), kMaxMessages);
     if (address.high_water_mark == 0) refuse_address(address.text, "hwm of 1 to 1000");
   } else {
     refuse_address(address.text, "only the options bind and hwm");
@@ -69,22 +67,23 @@ bool is_host(std::string_view host) {
   });
 }
 
-/// Sets endpoint and is_ipv6. @param place the text between the scheme and the options.
-void read_place(std::string_view place, ZmqAddress& address) {
-  if (place.starts_with('/')) {
-    if (place.size() > kLongestPath) refuse_address(address.text, "a path of at most 107 bytes");
-    if (place.find('\0') != std::string_view::npos)
+/// Sets endpoint and is_ipv6. @param location the text between the scheme and the options.
+void parse_location(std::string_view location, ZmqAddress& address) {
+  if (location.starts_with('/')) {
+    if (location.size() > kMaxPathBytes)
+      refuse_address(address.text, "a path of at most 107 bytes");
+    if (location.find('\0') != std::string_view::npos)
       refuse_address(address.text, "a path without zeros");
-    address.endpoint = fmt::format("ipc://{}", place);
+    address.endpoint = fmt::format("ipc://{}", location);
     return;
   }
-  const std::size_t colon = place.rfind(':');
-  if (colon == std::string_view::npos || number_in(place.substr(colon + 1), kLargestPort) == 0)
+  const std::size_t colon = location.rfind(':');
+  if (colon == std::string_view::npos || positive_number(location.substr(colon + 1), kMaxPort) == 0)
     refuse_address(address.text, "a port of 1 to 65535");
-  const std::string_view host = place.substr(0, colon);
+  const std::string_view host = location.substr(0, colon);
   if (!is_host(host)) refuse_address(address.text, "a host (IPv6 addresses in brackets)");
   if (host == "*" && !address.bind) refuse_address(address.text, "the option bind with the host *");
-  address.endpoint = fmt::format("tcp://{}", place);
+  address.endpoint = fmt::format("tcp://{}", location);
   address.is_ipv6 = host.find(':') != std::string_view::npos;
 }
 
@@ -96,7 +95,7 @@ ZmqAddress parse_zmq_address(const std::string& text) {
   const std::string_view rest = std::string_view(text).substr(kZmqScheme.size());
   const std::size_t mark = rest.find('?');
   if (mark != std::string_view::npos) read_options(rest.substr(mark + 1), address);
-  read_place(rest.substr(0, mark), address);
+  parse_location(rest.substr(0, mark), address);
   return address;
 }
 

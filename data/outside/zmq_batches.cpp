@@ -18,7 +18,7 @@ namespace precast::data {
 namespace {
 
 /// Longest wait for a message before OutsideOptions::stopped is checked again.
-constexpr long kLookIntervalMs = 100;
+constexpr long kPollIntervalMs = 100;
 
 /// A PULL socket and its context.
 class PullSocket {
@@ -32,7 +32,7 @@ class PullSocket {
     set(ZMQ_RCVHWM, address.high_water_mark);
     set(ZMQ_MAXMSGSIZE, limit);
     set(ZMQ_LINGER, 0);
-    // Not set for names: localhost would then mean only ::1.
+    // Not set for host names: with it, localhost would mean only ::1.
     if (address.is_ipv6) set(ZMQ_IPV6, 1);
     const int code = address.bind ? zmq_.bind(socket_, address.endpoint.c_str())
                                   : zmq_.connect(socket_, address.endpoint.c_str());
@@ -42,11 +42,11 @@ class PullSocket {
   PullSocket& operator=(const PullSocket&) = delete;
   ~PullSocket() { close(); }
 
-  /// Waits for at most kLookIntervalMs. @return whether there is a message; also false after a
+  /// Waits for at most kPollIntervalMs. @return whether there is a message; also false after a
   /// signal.
   [[nodiscard]] bool wait() {
     zmq_pollitem_t item{.socket = socket_, .fd = 0, .events = ZMQ_POLLIN, .revents = 0};
-    return zmq_.poll(&item, 1, kLookIntervalMs) > 0;
+    return zmq_.poll(&item, 1, kPollIntervalMs) > 0;
   }
   /// @return whether a message was received.
   [[nodiscard]] bool receive(zmq_msg_t& message) {

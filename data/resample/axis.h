@@ -44,7 +44,7 @@ struct Blend {
 inline constexpr int kBlendOne = 2048;
 
 /// Plans two taps per output, with OpenCV's fixed-point weights: for ResizeFilter::area, as
-/// INTER_AREA does if an axis grows (corner-aligned); for all other filters, as INTER_LINEAR does
+/// INTER_AREA does if an axis grows (pixel edges); for all other filters, as INTER_LINEAR does
 /// (half-pixel centres). start and start + 1 may be one pixel outside the source; the edge pixel is
 /// then used instead.
 void plan_blends(ResizeFilter filter, int source, int outputs, std::vector<Blend>& out);

@@ -32,7 +32,7 @@ struct Pair {
 };
 
 /// Moves the pair inside the source if necessary; the edge pixel then gets both weights.
-Pair inside(const Blend& blend, int source) {
+Pair clamped_pair(const Blend& blend, int source) {
   if (blend.start < 0) return {0, kBlendOne};
   if (blend.start < source - 1) {
     return {blend.start * kChannels, static_cast<std::uint32_t>(blend.first) |
@@ -46,7 +46,7 @@ bool plan_lerps(const std::vector<Blend>& outputs, int source,
                 std::vector<ColumnBlend::Lerp>& lerps) {
   lerps.clear();
   for (const Blend& blend : outputs) {
-    const Pair pair = inside(blend, source);
+    const Pair pair = clamped_pair(blend, source);
     const auto first = static_cast<int>(pair.weights & 0xFFFFU);
     const auto second = static_cast<int>(pair.weights >> 16);
     if (first + second != kBlendOne) return false;
@@ -65,7 +65,7 @@ bool plan_lines(const std::vector<Blend>& outputs, int source, ColumnBlend& colu
   using Line = ColumnBlend::Line;
   columns.lines.clear();
   const int last_window = source * kChannels - Line::kWindow;
-  if (!blends_lines() || last_window < 0 || !plan_lerps(outputs, source, columns.lerps))
+  if (!prefers_lines() || last_window < 0 || !plan_lerps(outputs, source, columns.lerps))
     return false;
   const std::vector<ColumnBlend::Lerp>& lerps = columns.lerps;
   const std::size_t values = lerps.size() * kChannels;
@@ -84,8 +84,8 @@ bool plan_lines(const std::vector<Blend>& outputs, int source, ColumnBlend& colu
       const int farther = lerp.farther - window + channel;
       const int nearer = lerp.nearer - window + channel;
       reach = std::max({reach, farther, nearer});
-      line.places[2 * v] = static_cast<std::uint8_t>(farther);
-      line.places[2 * v + 1] = static_cast<std::uint8_t>(nearer);
+      line.indices[2 * v] = static_cast<std::uint8_t>(farther);
+      line.indices[2 * v + 1] = static_cast<std::uint8_t>(nearer);
       line.fraction[v] = lerp.fraction;
       if (++channel == kChannels) {
         channel = 0;
@@ -112,7 +112,7 @@ bool plan_column_blend(const std::vector<Blend>& outputs, int source, ColumnBlen
 
   const auto pair_of = [&](std::size_t value) {
     const std::size_t pixel = std::min(value / kChannels, outputs.size() - 1);
-    Pair pair = inside(outputs[pixel], source);
+    Pair pair = clamped_pair(outputs[pixel], source);
     if (paired) pair.byte = static_cast<int>(pixel) * 6;
     return pair;
   };
@@ -142,7 +142,7 @@ bool plan_column_blend(const std::vector<Blend>& outputs, int source, ColumnBlen
 void pair_pixels(const std::uint8_t* row, int source, const std::vector<Blend>& outputs,
                  std::uint8_t* out) {
   for (const Blend& blend : outputs) {
-    const int byte = inside(blend, source).byte;
+    const int byte = clamped_pair(blend, source).byte;
     std::memcpy(out, row + byte, 3);
     std::memcpy(out + 3, row + (source > 1 ? byte + 3 : byte), 3);
     out += 6;

@@ -30,7 +30,7 @@ void blend_rows_simd(const std::int16_t* HWY_RESTRICT upper, const std::int16_t*
   }
 }
 
-bool blends_lines_simd() {
+bool prefers_lines_simd() {
   return HWY_TARGET <= HWY_AVX3_DL && HWY_ARCH_X86;
 }
 
@@ -44,8 +44,8 @@ void stream_lines_simd(const std::byte* HWY_RESTRICT in, std::size_t lines,
     hn::Stream(hn::LoadU(d, from + i), d, to + i);
 }
 
-std::int16_t weigh_value(const std::uint8_t* const* rows, const std::uint16_t* weights, int taps,
-                         int start, std::size_t i) {
+std::int16_t convolve_value(const std::uint8_t* const* rows, const std::uint16_t* weights, int taps,
+                            int start, std::size_t i) {
   int sum = start;
   for (int t = 0; t < taps; ++t) sum += weights[t] * rows[t][i] >> 8;
   return static_cast<std::int16_t>(sum);
@@ -68,12 +68,13 @@ void blend_columns_simd(const std::uint8_t* row, const ColumnBlend& columns, std
   }
 }
 
-void weigh_rows_simd(const std::uint8_t* const* rows, const std::uint16_t* weights, int taps,
-                     int start, std::size_t count, std::int16_t* out) {
-  for (std::size_t i = 0; i < count; ++i) out[i] = weigh_value(rows, weights, taps, start, i);
+void convolve_rows_simd(const std::uint8_t* const* rows, const std::uint16_t* weights, int taps,
+                        int start, std::size_t count, std::int16_t* out) {
+  for (std::size_t i = 0; i < count; ++i) out[i] = convolve_value(rows, weights, taps, start, i);
 }
 
-void weigh_columns_simd(const std::int16_t* sums, const ColumnWeights& columns, std::uint8_t* out) {
+void convolve_columns_simd(const std::int16_t* sums, const ColumnWeights& columns,
+                           std::uint8_t* out) {
   for (std::size_t p = 0; p < columns.groups * ColumnWeights::kGroup; ++p) {
     const ColumnWeights::Pair* pairs = columns.weights.data() + p / 8 * columns.pairs;
     for (std::size_t c = 0; c < 3; ++c) {
@@ -156,8 +157,8 @@ void blend_lines(const std::uint8_t* HWY_RESTRICT row, const std::vector<ColumnB
   const hn::Repartition<std::uint8_t, decltype(d)> d_u8;
   for (const ColumnBlend::Line& line : lines) {
     const auto window = hn::LoadU(d_u8, row + line.window);
-    const auto places = hn::Load(d_u8, line.places);
-    const hn::Vec<decltype(d_u16)> pixels{_mm512_permutexvar_epi8(places.raw, window.raw)};
+    const auto indices = hn::Load(d_u8, line.indices);
+    const hn::Vec<decltype(d_u16)> pixels{_mm512_permutexvar_epi8(indices.raw, window.raw)};
     const auto nearer = hn::BitCast(d, hn::ShiftRight<1>(hn::And(pixels, hn::Set(d_u16, 0xFF00))));
     const auto farther = hn::BitCast(d, hn::ShiftLeft<7>(hn::And(pixels, hn::Set(d_u16, 0x00FF))));
     const auto change = hn::MulHigh(hn::Sub(nearer, farther), hn::Load(d, line.fraction));
@@ -203,8 +204,8 @@ HWY_INLINE void store_in_order(V lower, V upper, std::int16_t* out) {
 /// Computes kVectors vectors of values at `at`, so that each weight is loaded only once for all of
 /// them.
 template <std::size_t kVectors>
-HWY_INLINE void weigh_rows_at(const std::uint8_t* const* rows, const std::uint16_t* weights,
-                              int taps, int start, std::size_t at, std::int16_t* out) {
+HWY_INLINE void convolve_rows_at(const std::uint8_t* const* rows, const std::uint16_t* weights,
+                                 int taps, int start, std::size_t at, std::int16_t* out) {
   const hn::Repartition<std::uint16_t, Bytes> d_u16;
   constexpr std::size_t kStep = 16 * kBlocks;
   hn::Vec<decltype(d_u16)> lower[kVectors], upper[kVectors];
@@ -224,22 +225,22 @@ HWY_INLINE void weigh_rows_at(const std::uint8_t* const* rows, const std::uint16
   }
 }
 
-void weigh_rows_simd(const std::uint8_t* const* HWY_RESTRICT rows,
-                     const std::uint16_t* HWY_RESTRICT weights, int taps, int start,
-                     std::size_t count, std::int16_t* HWY_RESTRICT out) {
+void convolve_rows_simd(const std::uint8_t* const* HWY_RESTRICT rows,
+                        const std::uint16_t* HWY_RESTRICT weights, int taps, int start,
+                        std::size_t count, std::int16_t* HWY_RESTRICT out) {
   constexpr std::size_t kStep = 16 * kBlocks;
   std::size_t i = 0;
   for (; i + 2 * kStep <= count; i += 2 * kStep) {
-    weigh_rows_at<2>(rows, weights, taps, start, i, out);
+    convolve_rows_at<2>(rows, weights, taps, start, i, out);
   }
-  for (; i + kStep <= count; i += kStep) weigh_rows_at<1>(rows, weights, taps, start, i, out);
+  for (; i + kStep <= count; i += kStep) convolve_rows_at<1>(rows, weights, taps, start, i, out);
   if (i == count) return;
-  if (count >= kStep) return weigh_rows_at<1>(rows, weights, taps, start, count - kStep, out);
-  for (; i < count; ++i) out[i] = weigh_value(rows, weights, taps, start, i);
+  if (count >= kStep) return convolve_rows_at<1>(rows, weights, taps, start, count - kStep, out);
+  for (; i < count; ++i) out[i] = convolve_value(rows, weights, taps, start, i);
 }
 
-void weigh_columns_simd(const std::int16_t* HWY_RESTRICT sums, const ColumnWeights& columns,
-                        std::uint8_t* HWY_RESTRICT out) {
+void convolve_columns_simd(const std::int16_t* HWY_RESTRICT sums, const ColumnWeights& columns,
+                           std::uint8_t* HWY_RESTRICT out) {
   constexpr std::uint8_t kNone = 0x80;
   // Puts each of a pixel's three channels next to the same channel of the following pixel.
   alignas(16) static constexpr std::uint8_t kPairs[16] = {0, 1, 6,  7,  2,     3,     8,     9,
@@ -300,13 +301,13 @@ namespace precast::data {
 
 HWY_EXPORT(blend_columns_simd);
 HWY_EXPORT(blend_rows_simd);
-HWY_EXPORT(blends_lines_simd);
+HWY_EXPORT(prefers_lines_simd);
 HWY_EXPORT(stream_lines_simd);
-HWY_EXPORT(weigh_rows_simd);
-HWY_EXPORT(weigh_columns_simd);
+HWY_EXPORT(convolve_rows_simd);
+HWY_EXPORT(convolve_columns_simd);
 
-bool blends_lines() {
-  return HWY_DYNAMIC_DISPATCH(blends_lines_simd)();
+bool prefers_lines() {
+  return HWY_DYNAMIC_DISPATCH(prefers_lines_simd)();
 }
 
 void blend_columns(const std::uint8_t* row, const ColumnBlend& columns, std::int16_t* out) {
@@ -322,13 +323,13 @@ void stream_lines(const std::byte* in, std::size_t lines, std::byte* out) {
   HWY_DYNAMIC_DISPATCH(stream_lines_simd)(in, lines, out);
 }
 
-void weigh_rows(const std::uint8_t* const* rows, const std::uint16_t* weights, int taps, int start,
-                std::size_t count, std::int16_t* out) {
-  HWY_DYNAMIC_DISPATCH(weigh_rows_simd)(rows, weights, taps, start, count, out);
+void convolve_rows(const std::uint8_t* const* rows, const std::uint16_t* weights, int taps,
+                   int start, std::size_t count, std::int16_t* out) {
+  HWY_DYNAMIC_DISPATCH(convolve_rows_simd)(rows, weights, taps, start, count, out);
 }
 
-void weigh_columns(const std::int16_t* sums, const ColumnWeights& columns, std::uint8_t* out) {
-  HWY_DYNAMIC_DISPATCH(weigh_columns_simd)(sums, columns, out);
+void convolve_columns(const std::int16_t* sums, const ColumnWeights& columns, std::uint8_t* out) {
+  HWY_DYNAMIC_DISPATCH(convolve_columns_simd)(sums, columns, out);
 }
 
 }  // namespace precast::data

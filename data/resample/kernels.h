@@ -12,7 +12,7 @@ namespace precast::data {
 // ---- Two taps: columns first, then rows, with OpenCV's rounding.
 
 /// A piece of a row of 16-bit values, aligned so that no vector crosses a cache line.
-struct alignas(64) Words32 {
+struct alignas(64) RowChunk {
   std::int16_t value[32];
 };
 
@@ -41,7 +41,7 @@ struct ColumnBlend {
     static constexpr std::size_t kValues = 32;
     static constexpr int kWindow = 64;
     /// For each value, the indices of the farther and of the nearer pixel's byte in the window.
-    std::uint8_t places[2 * kValues];
+    std::uint8_t indices[2 * kValues];
     /// -32 times the farther pixel's weight, which is at most 1024.
     std::int16_t fraction[kValues];
     /// Offset in the row, in bytes, at which the window begins.
@@ -69,12 +69,12 @@ struct ColumnBlend {
 };
 
 /// Whether blend_columns is faster with ColumnBlend::lines on this CPU.
-[[nodiscard]] bool blends_lines();
+[[nodiscard]] bool prefers_lines();
 
 /// out[v] = (first * row[..] + second * row[..]) >> 4 for all values of all groups or lines.
 void blend_columns(const std::uint8_t* row, const ColumnBlend& columns, std::int16_t* out);
 
-/// The number of values in a row of blend_rows is a multiple of this.
+/// blend_rows computes a multiple of this number of values.
 inline constexpr std::size_t kRowMultiple = 32;
 
 /// out[i] = ((first * upper[i] >> 16) + (second * lower[i] >> 16) + 2) >> 2 for i < count, a
@@ -88,20 +88,21 @@ inline constexpr std::size_t kCacheLine = 64;
 
 // ---- Many taps: rows first, then columns.
 
-/// Fractional bits of row weights, of the output of weigh_rows, and of column weights.
+/// Fractional bits of row weights, of the output of convolve_rows, and of column weights.
 inline constexpr int kRowWeightBits = 15;
 inline constexpr int kSumBits = 7;
 inline constexpr int kColumnWeightBits = 14;
 
 /// out[i] = start + sum over t of (weights[t] * rows[t][i] >> 8), for i < count: values times 128.
-void weigh_rows(const std::uint8_t* const* rows, const std::uint16_t* weights, int taps, int start,
-                std::size_t count, std::int16_t* out);
+void convolve_rows(const std::uint8_t* const* rows, const std::uint16_t* weights, int taps,
+                   int start, std::size_t count, std::int16_t* out);
 
 /// Tables for adding up the taps of 8 output pixels at a time.
 struct ColumnWeights {
   static constexpr std::size_t kGroup = 8;
 
-  /// The two weights of a pair of taps, repeated four times: [pixel % 4][pixel / 4][4].
+  /// For each of the 8 pixels, the two 16-bit weights of a pair of taps (the first in the lower
+  /// half), repeated four times: [pixel % 4][pixel / 4][4].
   struct alignas(64) Pair {
     std::uint32_t weight[4 * kGroup];
   };
@@ -116,6 +117,6 @@ struct ColumnWeights {
 };
 
 /// Reads 16 bytes for each pair of taps, and writes 4 bytes past the last group.
-void weigh_columns(const std::int16_t* sums, const ColumnWeights& columns, std::uint8_t* out);
+void convolve_columns(const std::int16_t* sums, const ColumnWeights& columns, std::uint8_t* out);
 
 }  // namespace precast::data

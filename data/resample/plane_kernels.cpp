@@ -26,18 +26,18 @@ PlaneLayout layout_simd() {
   return {.outputs = 4, .values = 8, .windows = 1};
 }
 
-void weigh_plane_columns_simd(const std::int16_t* const* sums, const PlaneWeights& columns,
-                              std::uint8_t* const* out) {
+void convolve_plane_columns_simd(const std::int16_t* const* sums, const PlaneWeights& columns,
+                                 std::uint8_t* const* out) {
   for (std::size_t at = 0; at < columns.windows * 4; ++at) {
     const std::size_t window = at / 4;
     if (at % 4 >= columns.used) continue;
-    const std::size_t place =
-        static_cast<std::size_t>(columns.start[window]) + (columns.places[at] & 0xFFU) / 2;
+    const std::size_t offset =
+        static_cast<std::size_t>(columns.start[window]) + (columns.indices[at] & 0xFFU) / 2;
     for (std::size_t c = 0; c < 3; ++c) {
       std::int32_t sum = kHalf;
       for (std::size_t pair = 0; pair < columns.pairs; ++pair) {
         const std::uint32_t weight = columns.weights[(window * columns.pairs + pair) * 4 + at % 4];
-        const std::int16_t* value = sums[c] + place + 2 * pair;
+        const std::int16_t* value = sums[c] + offset + 2 * pair;
         sum += static_cast<std::int16_t>(weight & 0xFFFFU) * value[0] +
                static_cast<std::int16_t>(weight >> 16) * value[1];
       }
@@ -67,18 +67,18 @@ PlaneLayout layout_simd() {
   return kLayout;
 }
 
-/// Selects the pairs at `places` in the window at `from`. With two windows per vector, the second
+/// Selects the pairs at `indices` in the window at `from`. With two windows per vector, the second
 /// window is at `other`.
 template <bool kNarrow>
 HWY_INLINE hn::Vec<Words> pick(const std::int16_t* from, [[maybe_unused]] const std::int16_t* other,
-                               hn::Vec<Words> places) {
+                               hn::Vec<Words> indices) {
 #if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
   const auto first = hn::LoadU(Words(), from);
   if constexpr (kNarrow) {
-    return hn::Vec<Words>{_mm512_permutexvar_epi16(places.raw, first.raw)};
+    return hn::Vec<Words>{_mm512_permutexvar_epi16(indices.raw, first.raw)};
   } else {
     const auto second = hn::LoadU(Words(), from + 32);
-    return hn::Vec<Words>{_mm512_permutex2var_epi16(first.raw, places.raw, second.raw)};
+    return hn::Vec<Words>{_mm512_permutex2var_epi16(first.raw, indices.raw, second.raw)};
   }
 #else
   const hn::FixedTag<std::int16_t, 8> d_block;
@@ -88,21 +88,22 @@ HWY_INLINE hn::Vec<Words> pick(const std::int16_t* from, [[maybe_unused]] const 
 #else
   const auto values = lower;
 #endif
-  return hn::TableLookupBytes(values, places);
+  return hn::TableLookupBytes(values, indices);
 #endif
 }
 
 /// kPairs is the number of pairs, or 0 if this number is known only at run time.
 template <bool kNarrow, std::size_t kPairs>
-void weigh(const std::int16_t* const* sums, const PlaneWeights& columns, std::uint8_t* const* out) {
+void convolve(const std::int16_t* const* sums, const PlaneWeights& columns,
+              std::uint8_t* const* out) {
   const hn::Rebind<std::uint8_t, Sums> d_u8;
   const hn::Repartition<std::uint32_t, Sums> d_u32;
   constexpr std::size_t kLanes = kLayout.outputs * kWindows;
   const std::size_t pairs = kPairs == 0 ? columns.pairs : kPairs;
   const std::uint32_t* HWY_RESTRICT weights = columns.weights.data();
   for (std::size_t w = 0; w < columns.windows; w += kWindows) {
-    const auto places =
-        hn::BitCast(Words(), hn::LoadU(d_u32, columns.places.data() + w * kLayout.outputs));
+    const auto indices =
+        hn::BitCast(Words(), hn::LoadU(d_u32, columns.indices.data() + w * kLayout.outputs));
     const std::int32_t start = columns.start[w];
     const std::int32_t other = columns.start[w + kWindows - 1];
     for (std::size_t c = 0; c < 3; ++c) {
@@ -110,7 +111,7 @@ void weigh(const std::int16_t* const* sums, const PlaneWeights& columns, std::ui
       auto odd = hn::Zero(Sums());
       for (std::size_t pair = 0; pair < pairs; ++pair) {
         const auto values =
-            pick<kNarrow>(sums[c] + start + 2 * pair, sums[c] + other + 2 * pair, places);
+            pick<kNarrow>(sums[c] + start + 2 * pair, sums[c] + other + 2 * pair, indices);
         const auto weight = hn::BitCast(Words(), hn::LoadU(d_u32, weights + pair * kLanes));
         even = hn::ReorderWidenMulAccumulate(Sums(), values, weight, even, odd);
       }
@@ -130,24 +131,24 @@ void weigh(const std::int16_t* const* sums, const PlaneWeights& columns, std::ui
 }
 
 template <bool kNarrow>
-void weigh_pairs(const std::int16_t* const* sums, const PlaneWeights& columns,
-                 std::uint8_t* const* out) {
+void convolve_pairs(const std::int16_t* const* sums, const PlaneWeights& columns,
+                    std::uint8_t* const* out) {
   switch (columns.pairs) {
     case 1:
-      return weigh<kNarrow, 1>(sums, columns, out);
+      return convolve<kNarrow, 1>(sums, columns, out);
     case 2:
-      return weigh<kNarrow, 2>(sums, columns, out);
+      return convolve<kNarrow, 2>(sums, columns, out);
     case 3:
-      return weigh<kNarrow, 3>(sums, columns, out);
+      return convolve<kNarrow, 3>(sums, columns, out);
     default:
-      return weigh<kNarrow, 0>(sums, columns, out);
+      return convolve<kNarrow, 0>(sums, columns, out);
   }
 }
 
-void weigh_plane_columns_simd(const std::int16_t* const* sums, const PlaneWeights& columns,
-                              std::uint8_t* const* out) {
-  if (columns.narrow) return weigh_pairs<true>(sums, columns, out);
-  weigh_pairs<false>(sums, columns, out);
+void convolve_plane_columns_simd(const std::int16_t* const* sums, const PlaneWeights& columns,
+                                 std::uint8_t* const* out) {
+  if (columns.narrow) return convolve_pairs<true>(sums, columns, out);
+  convolve_pairs<false>(sums, columns, out);
 }
 
 #endif
@@ -177,16 +178,16 @@ HWY_AFTER_NAMESPACE();
 namespace precast::data {
 
 HWY_EXPORT(layout_simd);
-HWY_EXPORT(weigh_plane_columns_simd);
+HWY_EXPORT(convolve_plane_columns_simd);
 HWY_EXPORT(interleave_planes_simd);
 
 PlaneLayout plane_layout() {
   return HWY_DYNAMIC_DISPATCH(layout_simd)();
 }
 
-void weigh_plane_columns(const std::int16_t* const* sums, const PlaneWeights& columns,
-                         std::uint8_t* const* out) {
-  HWY_DYNAMIC_DISPATCH(weigh_plane_columns_simd)(sums, columns, out);
+void convolve_plane_columns(const std::int16_t* const* sums, const PlaneWeights& columns,
+                            std::uint8_t* const* out) {
+  HWY_DYNAMIC_DISPATCH(convolve_plane_columns_simd)(sums, columns, out);
 }
 
 void interleave_planes(const std::uint8_t* const* planes, std::size_t count, std::uint8_t* out) {
@@ -225,7 +226,7 @@ void PlaneWeights::plan(const WeightedAxis& axis) {
   windows = start.size();
   narrow = static_cast<std::size_t>(widest) <= layout.values / 2;
   pairs = static_cast<std::size_t>(axis.taps + 1) / 2;
-  places.assign(windows * layout.outputs, 0);
+  indices.assign(windows * layout.outputs, 0);
   weights.assign(windows * pairs * layout.outputs, 0);
   std::vector<std::uint16_t> fixed(pairs * 2, 0);
   for (std::size_t output = 0; output < outputs; ++output) {
@@ -238,9 +239,9 @@ void PlaneWeights::set_output(std::size_t output, int first,
                               const std::vector<std::uint16_t>& fixed) {
   const std::size_t window = output / used;
   const std::size_t lane = output % used;
-  const auto place = static_cast<std::uint32_t>(first - start[window]);
-  places[window * layout.outputs + lane] =
-      layout.values == 8 ? 0x03020100U + 0x02020202U * place : place | (place + 1) << 16;
+  const auto offset = static_cast<std::uint32_t>(first - start[window]);
+  indices[window * layout.outputs + lane] =
+      layout.values == 8 ? 0x03020100U + 0x02020202U * offset : offset | (offset + 1) << 16;
   const std::size_t vector = window / layout.windows;
   for (std::size_t pair = 0; pair < pairs; ++pair) {
     const std::size_t row = (vector * pairs + pair) * layout.windows + window % layout.windows;
@@ -249,7 +250,7 @@ void PlaneWeights::set_output(std::size_t output, int first,
   }
 }
 
-std::size_t PlaneWeights::sums_read(int source) const {
+std::size_t PlaneWeights::sums_row_values(int source) const {
   return static_cast<std::size_t>(source) + layout.values + 2;
 }
 

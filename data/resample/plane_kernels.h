@@ -9,7 +9,7 @@
 namespace precast::data {
 
 /// The inner loops of Resizer for pixels in three planes, compiled for each SIMD level and chosen
-/// at run time (Highway). They compute the same values as weigh_columns (kernels.h).
+/// at run time (Highway). They compute the same values as convolve_columns (kernels.h).
 
 /// How the instruction set in use gathers values from a row of sums.
 struct PlaneLayout {
@@ -39,7 +39,7 @@ struct PlaneWeights {
   std::vector<std::int32_t> start;
   /// [windows][layout.outputs]: the indices of the output's pair of taps in the window, as two
   /// 16-bit numbers; if a window has 8 values, as the indices of their four bytes.
-  std::vector<std::uint32_t> places;
+  std::vector<std::uint32_t> indices;
   /// [windows / layout.windows][pairs][layout.windows][layout.outputs]: the two weights of a pair
   /// of taps.
   std::vector<std::uint32_t> weights;
@@ -47,7 +47,7 @@ struct PlaneWeights {
   void plan(const WeightedAxis& axis);
   /// The number of values that a row of sums must have for `source` pixels, and the number of bytes
   /// that a row of outputs must have. @{
-  [[nodiscard]] std::size_t sums_read(int source) const;
+  [[nodiscard]] std::size_t sums_row_values(int source) const;
   [[nodiscard]] std::size_t bytes_written() const { return windows * used + layout.outputs; }
   /// @}
 
@@ -55,10 +55,10 @@ struct PlaneWeights {
   void set_output(std::size_t output, int first, const std::vector<std::uint16_t>& fixed);
 };
 
-/// Computes out[c][i] from three rows of sums, the output of weigh_rows.
-/// @param sums rows of sums_read() values. @param out rows of bytes_written() bytes.
-void weigh_plane_columns(const std::int16_t* const* sums, const PlaneWeights& columns,
-                         std::uint8_t* const* out);
+/// Computes out[c][i] from three rows of sums, the output of convolve_rows.
+/// @param sums rows of sums_row_values() values. @param out rows of bytes_written() bytes.
+void convolve_plane_columns(const std::int16_t* const* sums, const PlaneWeights& columns,
+                            std::uint8_t* const* out);
 
 /// Interleaves three rows of `count` bytes into pixels [count, 3].
 void interleave_planes(const std::uint8_t* const* planes, std::size_t count, std::uint8_t* out);

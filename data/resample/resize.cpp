@@ -19,12 +19,8 @@
 namespace precast::data {
 namespace {
 
-std::size_t rounded_up(std::size_t value, std::size_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
-
-std::size_t pieces_of(std::size_t values) {
-  return rounded_up(values, std::size(Words32().value)) / std::size(Words32().value);
+std::size_t chunk_count(std::size_t values) {
+  return hwy::DivCeil(values, std::size(RowChunk().value));
 }
 
 /// Number of rows to prefetch ahead. The CPU's hardware prefetcher does not do this, because the
@@ -47,12 +43,12 @@ void prefetch_row(const ImageView& in, int y) {
 struct Resizer::Scratch : ResizePlan {
   ColumnBlend column_blend;
   std::vector<std::uint8_t> pairs;
-  std::array<std::vector<Words32>, 2> blended;
+  std::array<std::vector<RowChunk>, 2> blended;
 
   ColumnWeights column_weights;
   std::vector<std::uint16_t> row_weights;
   std::vector<const std::uint8_t*> rows;
-  std::vector<Words32> sums;
+  std::vector<RowChunk> sums;
   std::vector<float> float_sums;
 
   RowSink::Memory finished;
@@ -64,73 +60,73 @@ struct Resizer::Scratch : ResizePlan {
   std::vector<std::uint8_t> interleaved;
 
   void blend(const ImageView& in, int out_height, RowSink& sink);
-  void weigh(const ImageView& in, int out_height, RowSink& sink);
-  void weigh(const PlanarView& in, int out_height, int out_width, RowSink& sink);
+  void convolve(const ImageView& in, int out_height, RowSink& sink);
+  void convolve(const PlanarView& in, int out_height, int out_width, RowSink& sink);
   ImageView interleave(const PlanarView& in);
-  void weigh_in_float(const ImageView& in, int out_height, int out_width, RowSink& sink);
+  void convolve_in_float(const ImageView& in, int out_height, int out_width, RowSink& sink);
 };
 
 void Resizer::Scratch::blend(const ImageView& in, int out_height, RowSink& sink) {
   const bool paired = plan_column_blend(x_blends, in.width, column_blend);
-  const std::size_t values = rounded_up(column_blend.values(), kRowMultiple);
+  const std::size_t values = hwy::RoundUpTo(column_blend.values(), kRowMultiple);
   if (paired) pairs.resize(x_blends.size() * 6 + ColumnBlend::kWindow);
-  for (auto& row : blended) row.resize(pieces_of(values));
+  for (auto& row : blended) row.resize(chunk_count(values));
 
-  // Of two neighbouring rows, one is even and one is odd. Each has its own slot, so that the
-  // following outputs can use the row again.
-  std::array<int, 2> held = {-1, -1};
-  const auto columns_of = [&](int y) {
+  // The two source rows of an output are neighbours, so one is even and one is odd. The last row of
+  // each parity is stored, and the following outputs can use it again.
+  std::array<int, 2> cached_row = {-1, -1};
+  const auto blended_row = [&](int y) {
     y = std::clamp(y, 0, in.height - 1);
-    const auto place = static_cast<std::size_t>(y % 2);
-    if (held[place] != y) {
-      held[place] = y;
+    const auto parity = static_cast<std::size_t>(y % 2);
+    if (cached_row[parity] != y) {
+      cached_row[parity] = y;
       prefetch_row(in, y + kRowsAhead);
       const std::uint8_t* row = in.row(y);
       if (paired) {
         pair_pixels(row, in.width, x_blends, pairs.data());
         row = pairs.data();
       }
-      blend_columns(row, column_blend, blended[place].data()->value);
+      blend_columns(row, column_blend, blended[parity].data()->value);
     }
-    return blended[place].data()->value;
+    return blended[parity].data()->value;
   };
   for (int y = 0; y < out_height; ++y) {
-    const Blend& rows_of = y_blends[static_cast<std::size_t>(y)];
-    const std::int16_t* upper = columns_of(rows_of.start);
-    const std::int16_t* lower = columns_of(rows_of.start + 1);
-    blend_rows(upper, lower, rows_of.first, rows_of.second, values, sink.row(y, values));
+    const Blend& row_blend = y_blends[static_cast<std::size_t>(y)];
+    const std::int16_t* upper = blended_row(row_blend.start);
+    const std::int16_t* lower = blended_row(row_blend.start + 1);
+    blend_rows(upper, lower, row_blend.first, row_blend.second, values, sink.row(y, values));
     sink.finish(y);
   }
 }
 
-void Resizer::Scratch::weigh(const ImageView& in, int out_height, RowSink& sink) {
+void Resizer::Scratch::convolve(const ImageView& in, int out_height, RowSink& sink) {
   plan_column_weights(x_axis, column_weights);
   const std::size_t in_values = static_cast<std::size_t>(in.width) * 3;
   const std::size_t out_values = column_weights.groups * ColumnWeights::kGroup * 3;
-  // Includes the values that weigh_columns reads past the end.
-  sums.resize(pieces_of(in_values + 16));
+  // Includes the values that convolve_columns reads past the end.
+  sums.resize(chunk_count(in_values + 16));
   rows.resize(static_cast<std::size_t>(y_axis.taps));
   row_weights.resize(static_cast<std::size_t>(y_axis.taps));
-  int asked_for = kRowsAhead;
+  int next_prefetch = kRowsAhead;
   for (int d = 0; d < out_height; ++d) {
     const int used = y_axis.quantize(d, 1 << kRowWeightBits, row_weights.data());
     const int first_row = y_axis.start[static_cast<std::size_t>(d)];
     for (int t = 0; t < y_axis.taps; ++t) {
       rows[static_cast<std::size_t>(t)] = in.row(first_row + t);
     }
-    for (; asked_for <= first_row + y_axis.taps + kRowsAhead; ++asked_for) {
-      prefetch_row(in, asked_for);
+    for (; next_prefetch <= first_row + y_axis.taps + kRowsAhead; ++next_prefetch) {
+      prefetch_row(in, next_prefetch);
     }
     // Truncation makes each product half a unit too small on average; `used / 2` corrects this.
-    weigh_rows(rows.data(), row_weights.data(), y_axis.taps, used / 2, in_values,
-               sums.data()->value);
-    weigh_columns(sums.data()->value, column_weights, sink.row(d, out_values + 4));
+    convolve_rows(rows.data(), row_weights.data(), y_axis.taps, used / 2, in_values,
+                  sums.data()->value);
+    convolve_columns(sums.data()->value, column_weights, sink.row(d, out_values + 4));
     sink.finish(d);
   }
 }
 
-void Resizer::Scratch::weigh_in_float(const ImageView& in, int out_height, int out_width,
-                                      RowSink& sink) {
+void Resizer::Scratch::convolve_in_float(const ImageView& in, int out_height, int out_width,
+                                         RowSink& sink) {
   const std::size_t in_values = static_cast<std::size_t>(in.width) * 3;
   for (int d = 0; d < out_height; ++d) {
     float_sums.assign(in_values, 0.0F);
@@ -154,33 +150,34 @@ void Resizer::Scratch::weigh_in_float(const ImageView& in, int out_height, int o
   }
 }
 
-void Resizer::Scratch::weigh(const PlanarView& in, int out_height, int out_width, RowSink& sink) {
+void Resizer::Scratch::convolve(const PlanarView& in, int out_height, int out_width,
+                                RowSink& sink) {
   plane_weights.plan(x_axis);
   const auto taps = static_cast<std::size_t>(y_axis.taps);
   const auto in_width = static_cast<std::size_t>(in.width);
   const auto width = static_cast<std::size_t>(out_width);
-  const std::size_t pieces = pieces_of(plane_weights.sums_read(in.width));
+  const std::size_t chunks = chunk_count(plane_weights.sums_row_values(in.width));
   const std::size_t row_bytes = plane_weights.bytes_written();
-  sums.resize(3 * pieces);
+  sums.resize(3 * chunks);
   plane_rows.resize(3 * row_bytes);
   rows.resize(taps);
   row_weights.resize(taps);
-  std::array<const std::int16_t*, 3> weighed{};
-  std::array<std::uint8_t*, 3> made{};
+  std::array<const std::int16_t*, 3> sum_rows{};
+  std::array<std::uint8_t*, 3> out_rows{};
   for (std::size_t c = 0; c < 3; ++c) {
-    weighed[c] = sums[c * pieces].value;
-    made[c] = plane_rows.data() + c * row_bytes;
+    sum_rows[c] = sums[c * chunks].value;
+    out_rows[c] = plane_rows.data() + c * row_bytes;
   }
   for (int d = 0; d < out_height; ++d) {
     const int used = y_axis.quantize(d, 1 << kRowWeightBits, row_weights.data());
     const int first_row = y_axis.start[static_cast<std::size_t>(d)];
     for (std::size_t c = 0; c < 3; ++c) {
       for (std::size_t t = 0; t < taps; ++t) rows[t] = in.row(c, first_row + static_cast<int>(t));
-      weigh_rows(rows.data(), row_weights.data(), y_axis.taps, used / 2, in_width,
-                 sums[c * pieces].value);
+      convolve_rows(rows.data(), row_weights.data(), y_axis.taps, used / 2, in_width,
+                    sums[c * chunks].value);
     }
-    weigh_plane_columns(weighed.data(), plane_weights, made.data());
-    interleave_planes(made.data(), width, sink.row(d, 3 * width));
+    convolve_plane_columns(sum_rows.data(), plane_weights, out_rows.data());
+    interleave_planes(out_rows.data(), width, sink.row(d, 3 * width));
     sink.finish(d);
   }
 }
@@ -189,8 +186,8 @@ ImageView Resizer::Scratch::interleave(const PlanarView& in) {
   const auto width = static_cast<std::size_t>(in.width);
   interleaved.resize(static_cast<std::size_t>(in.height) * width * 3);
   for (int y = 0; y < in.height; ++y) {
-    const std::array<const std::uint8_t*, 3> of = {in.row(0, y), in.row(1, y), in.row(2, y)};
-    interleave_planes(of.data(), width,
+    const std::array<const std::uint8_t*, 3> planes = {in.row(0, y), in.row(1, y), in.row(2, y)};
+    interleave_planes(planes.data(), width,
                       interleaved.data() + static_cast<std::size_t>(y) * width * 3);
   }
   return {interleaved.data(), in.height, in.width, std::ptrdiff_t{in.width} * 3};
@@ -214,18 +211,18 @@ void Resizer::resize(const ImageView& in, int out_height, int out_width, bool fl
   switch (scratch.plan(in.height, in.width, out_height, out_width, flip, filter)) {
     case ResizePlan::Method::blend:
       return scratch.blend(in, out_height, sink);
-    case ResizePlan::Method::weigh:
-      return scratch.weigh(in, out_height, sink);
-    case ResizePlan::Method::weigh_in_float:
-      return scratch.weigh_in_float(in, out_height, out_width, sink);
+    case ResizePlan::Method::convolve:
+      return scratch.convolve(in, out_height, sink);
+    case ResizePlan::Method::convolve_in_float:
+      return scratch.convolve_in_float(in, out_height, out_width, sink);
   }
 }
 
 bool Resizer::prefers_planes(int height, int width, int out_height, int out_width,
                              ResizeFilter filter) {
-  // Keeps the number of taps below ResizePlan::kMostFixedTaps.
-  constexpr int kMostShrinking = 4;
-  if (height > kMostShrinking * out_height || width > kMostShrinking * out_width) return false;
+  // Keeps the number of taps below ResizePlan::kMaxFixedTaps.
+  constexpr int kMaxShrinking = 4;
+  if (height > kMaxShrinking * out_height || width > kMaxShrinking * out_width) return false;
   if (height == out_height && width == out_width) return false;
   // With two taps, interleaving the outputs takes more time than is saved by not interleaving the
   // source.
@@ -240,9 +237,9 @@ void Resizer::resize(const PlanarView& in, int out_height, int out_width, bool f
   Scratch& scratch = *scratch_;
   const bool copied = in.height == out_height && in.width == out_width && !flip;
   if (!copied && scratch.plan(in.height, in.width, out_height, out_width, flip, filter) ==
-                     ResizePlan::Method::weigh) {
+                     ResizePlan::Method::convolve) {
     RowSink sink(out_height, out_width, format, scratch.finished, out);
-    return scratch.weigh(in, out_height, out_width, sink);
+    return scratch.convolve(in, out_height, out_width, sink);
   }
   resize(scratch.interleave(in), out_height, out_width, flip, filter, format, out);
 }

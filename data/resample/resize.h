@@ -14,9 +14,10 @@ namespace precast::data {
 /// How an image is resized.
 enum class ResizeFilter {
   /// OpenCV's INTER_AREA, which FFCV uses when it writes and when it reads: the true area average
-  /// if no axis grows, otherwise two taps on both axes (corner-aligned; an axis that shrinks is
-  /// then only sampled). With two taps, equal to OpenCV 4.6 (modules/imgproc/src/resize.cpp);
-  /// otherwise, within 1 level of it.
+  /// if no axis grows, otherwise two taps on both axes (at pixel edges, not centres: the first tap
+  /// of output i is floor(i * scale); an axis that shrinks is then only sampled, not averaged).
+  /// With two taps, equal to OpenCV 4.6 (modules/imgproc/src/resize.cpp); otherwise, within 1 level
+  /// of it.
   area,
   /// Bilinear with half-pixel centres, without antialiasing: equal to OpenCV's INTER_LINEAR; within
   /// 1 level of torch's interpolate(align_corners=False) and tf.image.resize.

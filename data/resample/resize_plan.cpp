@@ -27,11 +27,11 @@ ResizePlan::Method ResizePlan::plan(int height, int width, int out_height, int o
     y_axis.plan_triangle(height, out_height);
   }
   if (flip) x_axis.mirror();
-  return std::max(x_axis.taps, y_axis.taps) > kMostFixedTaps ? Method::weigh_in_float
-                                                             : Method::weigh;
+  return std::max(x_axis.taps, y_axis.taps) > kMaxFixedTaps ? Method::convolve_in_float
+                                                            : Method::convolve;
 }
 
-int most_taps(int source, int output, ResizeFilter filter) {
+int max_taps(int source, int output, ResizeFilter filter) {
   WeightedAxis axis;
   if (filter == ResizeFilter::area) axis.plan_area(source, output);
   if (filter == ResizeFilter::antialias) axis.plan_triangle(source, output);

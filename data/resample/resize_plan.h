@@ -15,12 +15,12 @@ struct ResizePlan {
     /// Two taps on both axes (x_blends, y_blends): columns first, then rows.
     blend,
     /// Any number of taps (x_axis, y_axis): rows first, then columns.
-    weigh,
-    /// As `weigh`, but in floating point: with more than kMostFixedTaps taps, the errors of
+    convolve,
+    /// As `convolve`, but in floating point: with more than kMaxFixedTaps taps, the errors of
     /// truncated products would add up to one level.
-    weigh_in_float
+    convolve_in_float
   };
-  static constexpr int kMostFixedTaps = 32;
+  static constexpr int kMaxFixedTaps = 32;
 
   std::vector<Blend> x_blends, y_blends;
   WeightedAxis x_axis, y_axis;
@@ -35,6 +35,6 @@ struct ResizePlan {
                                 ResizeFilter filter);
 
 /// The largest number of taps of a resize from at most `source` to `output` px.
-[[nodiscard]] int most_taps(int source, int output, ResizeFilter filter);
+[[nodiscard]] int max_taps(int source, int output, ResizeFilter filter);
 
 }  // namespace precast::data

@@ -35,24 +35,25 @@ template <typename ErrorType = RingError>
       end.exit_code == ExitCode::done ? ExitCode::peer_failed : end.exit_code);
 }
 
-/// @param process receives the producer's process id. @param stopped as
+/// @param pid receives the producer's process id. @param stopped as
 /// RingConsumerOptions::stopped
-Welcome join_ring(int connection, const RingJoin& join, int& process,
+Welcome join_ring(int connection, const RingJoin& join, int& pid,
                   const std::function<bool()>& stopped) {
-  if (!is_same_user(connection, process))
+  if (!is_same_user(connection, pid))
     throw RingError(
         "ring: expected a producer of this user, got a producer of another user. Start both as the "
         "same user");
   OwnedDescriptor memfd;
-  // If this fails because the producer has closed the connection, its reason may still be readable.
+  // If this fails because the producer has closed the connection, its end message may still be
+  // readable.
   send_message(connection, ring_message(join));
-  std::vector<std::byte> answer;
-  if (wait_for_message(connection, stopped)) answer = receive_message(connection, memfd);
-  if (answer.empty())
+  std::vector<std::byte> message;
+  if (wait_for_message(connection, stopped)) message = receive_message(connection, memfd);
+  if (message.empty())
     throw RingError(
         "ring: expected a response from the producer, got none. The producer has exited or hangs",
         ExitCode::peer_failed);
-  Welcome welcome{.reply = parse_ring_reply(answer), .segment = nullptr};
+  Welcome welcome{.reply = parse_ring_reply(message), .segment = nullptr};
   if (welcome.reply.kind == RingReply::Kind::end) {
     if (welcome.reply.exit_code == ExitCode::loader) fail_with<RingRefusal>(welcome.reply);
     fail_with(welcome.reply);
@@ -75,10 +76,10 @@ class RingConsumer::Attachment {
       : connection_(std::move(connection)),
         stopped_(std::move(options.stopped)),
         on_skipped_(std::move(options.on_skipped)) {
-    Welcome welcome = join_ring(connection_.get(), join, process_, stopped_);
+    Welcome welcome = join_ring(connection_.get(), join, producer_pid_, stopped_);
     segment_ = std::move(welcome.segment);
     description_ = read_ring_description(segment_->memory(), segment_->header());
-    if (options.on_mapped) locked_ = options.on_mapped(segment_->memory());
+    if (options.on_mapped) mapping_guard_ = options.on_mapped(segment_->memory());
     reader_.emplace(segment_->memory(), segment_->header(), segment_->control(), welcome.reply.cell,
                     welcome.reply.sequence);
     thread_ = std::jthread([this] { wait_for_end(); });
@@ -114,7 +115,8 @@ class RingConsumer::Attachment {
       const std::vector<std::byte> message = receive_message(connection_.get(), ignored);
       if (message.empty()) {
         // The id is 0 if the producer is in a PID namespace that this process does not see.
-        const std::string who = process_ == 0 ? "its process" : fmt::format("process {}", process_);
+        const std::string who =
+            producer_pid_ == 0 ? "its process" : fmt::format("process {}", producer_pid_);
         end = {.exit_code = ExitCode::peer_failed, .text = who + " was killed or crashed"};
       } else {
         end = parse_ring_reply(message);
@@ -132,12 +134,12 @@ class RingConsumer::Attachment {
   }
 
   OwnedDescriptor connection_;
-  int process_ = 0;
+  int producer_pid_ = 0;
   std::function<bool()> stopped_;
   std::function<void(const RingPosition&)> on_skipped_;
   std::unique_ptr<RingSegment> segment_;
   /// The value that RingConsumerOptions::on_mapped returned.
-  std::shared_ptr<void> locked_;
+  std::shared_ptr<void> mapping_guard_;
   std::string description_;
   std::optional<RingReader> reader_;
   std::mutex mutex_;
@@ -146,12 +148,12 @@ class RingConsumer::Attachment {
 };
 
 /// An item that is released on destruction.
-struct RingConsumer::Pending {
-  Pending(std::shared_ptr<Attachment> from, RingReader::Taken taken)
+struct RingConsumer::HeldItem {
+  HeldItem(std::shared_ptr<Attachment> from, RingReader::Taken taken)
       : attachment(std::move(from)), sequence(taken.sequence), item(std::move(taken.item)) {}
-  Pending(const Pending&) = delete;
-  Pending& operator=(const Pending&) = delete;
-  ~Pending() { attachment->reader().release(sequence); }
+  HeldItem(const HeldItem&) = delete;
+  HeldItem& operator=(const HeldItem&) = delete;
+  ~HeldItem() { attachment->reader().release(sequence); }
 
   std::shared_ptr<Attachment> attachment;
   std::uint64_t sequence;
@@ -160,9 +162,9 @@ struct RingConsumer::Pending {
 
 std::string read_ring_description(const std::string& name) {
   const OwnedDescriptor connection = connect_to_producer(name);
-  int process = 0;
-  const Welcome welcome =
-      join_ring(connection.get(), {.mode = RingJoin::Mode::look, .position = {}}, process, {});
+  int pid = 0;
+  const Welcome welcome = join_ring(
+      connection.get(), {.mode = RingJoin::Mode::description_only, .position = {}}, pid, {});
   return read_ring_description(welcome.segment->memory(), welcome.segment->header());
 }
 
@@ -187,10 +189,10 @@ bool RingConsumer::ready() {
   return !in_pass_ || pending_ || attachment_->reader().wait_for({});
 }
 
-std::unique_ptr<RingConsumer::Pending> RingConsumer::take() {
+std::unique_ptr<RingConsumer::HeldItem> RingConsumer::take() {
   attachment_->wait();
   std::optional<RingReader::Taken> taken = attachment_->reader().take();
-  if (taken) return std::make_unique<Pending>(attachment_, std::move(*taken));
+  if (taken) return std::make_unique<HeldItem>(attachment_, std::move(*taken));
   attachment_->check_end();
   return nullptr;
 }
@@ -205,10 +207,8 @@ std::optional<RingPosition> RingConsumer::begin_pass() {
       continue;
     }
     if ((by_position && at != join_.position) || (!joining_ && at.epoch <= next_.epoch))
-      throw RingError(fmt::format(
-          "ring: expected {}epoch {} batch {}, got epoch {} batch {}",
-          joining_ ? "" : "a pass after ", by_position ? join_.position.epoch : next_.epoch,
-          by_position ? join_.position.batch : next_.batch, at.epoch, at.batch));
+      throw RingError(fmt::format("ring: expected {}{}, got {}", joining_ ? "" : "a pass after ",
+                                  text_of(by_position ? join_.position : next_), text_of(at)));
     joining_ = false;
     in_pass_ = true;
     next_ = at;
@@ -221,18 +221,17 @@ std::optional<RingPosition> RingConsumer::begin_pass() {
 std::optional<HostBatch> RingConsumer::next() {
   if (!in_pass_) return std::nullopt;
   in_pass_ = false;
-  std::shared_ptr<Pending> item = pending_ ? std::move(pending_) : take();
+  std::shared_ptr<HeldItem> item = pending_ ? std::move(pending_) : take();
   if (!item) {
     if (attachment_->reader().interrupted()) return std::nullopt;
-    throw RingError(fmt::format("ring: expected epoch {} batch {}, got the end of the ring",
-                                next_.epoch, next_.batch));
+    throw RingError(fmt::format("ring: expected {}, got the end of the ring", text_of(next_)));
   }
   const RingPosition at = item->item.position;
   if (at != next_)
     throw RingError(
-        fmt::format("ring: expected epoch {} batch {}, got epoch {} batch {}. The producer must "
-                    "publish the batches of an epoch without gaps",
-                    next_.epoch, next_.batch, at.epoch, at.batch));
+        fmt::format("ring: expected {}, got {}. The producer must publish the batches of an epoch "
+                    "without gaps",
+                    text_of(next_), text_of(at)));
   if (item->item.kind == RingKind::end_of_pass) return std::nullopt;
   in_pass_ = true;
   ++next_.batch;

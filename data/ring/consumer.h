@@ -51,7 +51,7 @@ class PRECAST_API RingConsumer {
   [[nodiscard]] std::optional<RingPosition> begin_pass();
   /// Returns the next batch, or nothing at the end of the pass and after interrupt(). The batch's
   /// data is read-only (writing to it is a segmentation fault), and is valid until `memory` is
-  /// released. While a batch is kept, the producer can publish only until all slots are full.
+  /// released. Until then, the producer can publish only as many items as the ring has free slots.
   /// @throws RingError as begin_pass(); the pass is then over.
   [[nodiscard]] std::optional<HostBatch> next();
   /// Whether next() would return immediately.
@@ -62,9 +62,9 @@ class PRECAST_API RingConsumer {
   void interrupt();
 
  private:
-  struct Pending;
+  struct HeldItem;
   class Attachment;
-  [[nodiscard]] std::unique_ptr<Pending> take();
+  [[nodiscard]] std::unique_ptr<HeldItem> take();
 
   std::shared_ptr<Attachment> attachment_;
   RingJoin join_;
@@ -74,7 +74,7 @@ class PRECAST_API RingConsumer {
   /// The next item's position in the pass, or the end of the last pass.
   RingPosition next_;
   /// The first item of a pass, until next() returns it.
-  std::unique_ptr<Pending> pending_;
+  std::unique_ptr<HeldItem> pending_;
 };
 
 }  // namespace precast::data

@@ -34,7 +34,7 @@ void expect(bool valid, std::string_view what, std::uint64_t got) {
   if (!valid)
     throw RingError(
         fmt::format("ring: expected a valid {} (data/ring/RING.md), got {}. The producer has a "
-                    "different version or an error, or the memory is damaged",
+                    "different version or a bug, or the memory is damaged",
                     what, got));
 }
 
@@ -83,7 +83,7 @@ HostTensor read_output(std::span<const std::byte> memory, const RingHeader& head
   expect(output.dimensions >= 1 && output.dimensions <= kMaxRingDimensions, "dimensions",
          output.dimensions);
   for (const std::uint64_t side : std::span(output.shape).first(output.dimensions)) {
-    expect(side <= kMaxRingSide, "shape", side);
+    expect(side <= kMaxRingDimensionSize, "shape", side);
     tensor.shape.push_back(static_cast<std::int64_t>(side));
   }
   expect(output.shape[0] == samples, "shape", output.shape[0]);
@@ -103,7 +103,7 @@ std::uint64_t slot_offset(const RingHeader& header, std::uint64_t sequence) {
   return header.slots_offset + sequence % header.slots * header.slot_bytes;
 }
 
-std::uint64_t most_outputs(const RingHeader& header) {
+std::uint64_t max_outputs(const RingHeader& header) {
   return (header.slot_bytes - sizeof(RingSlot)) / sizeof(RingOutput);
 }
 
@@ -137,8 +137,8 @@ RingHeader read_ring_header(std::span<const std::byte> memory) {
   const std::uint64_t control_bytes = header.control_bytes();
   expect(is_inside(header.control_offset, control_bytes, kRingHeaderBytes, end), "control_offset",
          header.control_offset);
-  expect(header.slot_bytes >= sizeof(RingSlot) && most_outputs(header) <= kMaxRingOutputs &&
-             header.slot_bytes == sizeof(RingSlot) + most_outputs(header) * sizeof(RingOutput),
+  expect(header.slot_bytes >= sizeof(RingSlot) && max_outputs(header) <= kMaxRingOutputs &&
+             header.slot_bytes == sizeof(RingSlot) + max_outputs(header) * sizeof(RingOutput),
          "slot_bytes", header.slot_bytes);
   const std::uint64_t slots_bytes = header.slots * header.slot_bytes;
   expect(is_inside(header.slots_offset, slots_bytes, header.control_offset + control_bytes, end),
@@ -147,7 +147,7 @@ RingHeader read_ring_header(std::span<const std::byte> memory) {
          header.data_offset);
   expect(header.data_bytes <= end - header.data_offset, "data_bytes", header.data_bytes);
   const std::uint64_t text_bytes = header.description_bytes;
-  expect(text_bytes <= kMaxRingDescription, "description_bytes", text_bytes);
+  expect(text_bytes <= kMaxRingDescriptionBytes, "description_bytes", text_bytes);
   expect(text_bytes == 0 || is_inside(header.description_offset, text_bytes, kRingHeaderBytes, end),
          "description_offset", header.description_offset);
   return header;
@@ -168,11 +168,11 @@ RingItem read_ring_item(std::span<const std::byte> memory, const RingHeader& hea
              slot.kind == static_cast<std::uint32_t>(RingKind::end_of_pass),
          "kind", slot.kind);
   const bool batch = slot.kind == static_cast<std::uint32_t>(RingKind::batch);
-  expect(slot.outputs <= (batch ? most_outputs(header) : 0), "outputs", slot.outputs);
-  constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
-  expect(slot.epoch <= kMost, "epoch", slot.epoch);
-  expect(slot.batch <= kMost, "batch", slot.batch);
-  expect(slot.samples <= (batch ? kMaxRingSide : 0), "samples", slot.samples);
+  expect(slot.outputs <= (batch ? max_outputs(header) : 0), "outputs", slot.outputs);
+  constexpr std::uint64_t kMax = std::numeric_limits<std::int64_t>::max();
+  expect(slot.epoch <= kMax, "epoch", slot.epoch);
+  expect(slot.batch <= kMax, "batch", slot.batch);
+  expect(slot.samples <= (batch ? kMaxRingDimensionSize : 0), "samples", slot.samples);
   RingItem item{.kind = static_cast<RingKind>(slot.kind),
                 .position = {.epoch = static_cast<std::int64_t>(slot.epoch),
                              .batch = static_cast<std::int64_t>(slot.batch)}};
@@ -196,7 +196,7 @@ RingItem read_ring_item(std::span<const std::byte> memory, const RingHeader& hea
 
 void write_ring_item(std::span<std::byte> memory, const RingHeader& header, std::uint64_t sequence,
                      const RingItem& item, std::uint64_t ids_offset) {
-  expect(item.fields.size() <= most_outputs(header), "outputs", item.fields.size());
+  expect(item.fields.size() <= max_outputs(header), "outputs", item.fields.size());
   const std::uint64_t ids_bytes = item.sample_ids.size() * sizeof(std::uint64_t);
   expect(is_inside(ids_offset, ids_bytes, header.data_offset, data_end(header)), "ids_offset",
          ids_offset);

@@ -19,14 +19,14 @@ inline constexpr std::uint32_t kMaxRingConsumers = 64;
 inline constexpr std::uint32_t kMaxRingOutputs = 64;
 inline constexpr std::uint32_t kMaxRingDimensions = 8;
 /// The largest size of a dimension, and the largest number of samples in a batch.
-inline constexpr std::uint64_t kMaxRingSide = std::uint64_t{1} << 40;
+inline constexpr std::uint64_t kMaxRingDimensionSize = std::uint64_t{1} << 40;
 /// Alignment of every offset, in bytes.
 inline constexpr std::uint64_t kRingAlignment = 64;
 /// Maximum size of the description, in bytes.
-inline constexpr std::uint64_t kMaxRingDescription = 65536;
+inline constexpr std::uint64_t kMaxRingDescriptionBytes = 65536;
 /// The largest page size, in bytes. The control area, to which consumers write, shares no page of
 /// this size with other data.
-inline constexpr std::uint64_t kRingPage = 65536;
+inline constexpr std::uint64_t kRingPageBytes = 65536;
 
 /// The header without `published`; constant once consumers can see it.
 struct RingHeader {
@@ -35,7 +35,7 @@ struct RingHeader {
   std::uint32_t slots = 0;
   std::uint64_t segment_bytes = 0;
   std::uint32_t cells = 0;
-  std::uint32_t ignored = 0;
+  std::uint32_t reserved = 0;
   std::uint64_t control_offset = 0;
   std::uint64_t slots_offset = 0;
   std::uint64_t slot_bytes = 0;
@@ -70,7 +70,7 @@ struct RingSlot {
   std::uint64_t batch = 0;
   std::uint64_t samples = 0;
   std::uint64_t ids_offset = 0;
-  std::uint64_t ignored[2] = {};
+  std::uint64_t reserved[2] = {};
 };
 static_assert(sizeof(RingSlot) == 64);
 
@@ -79,11 +79,11 @@ struct RingOutput {
   char name[64] = {};
   char dtype[8] = {};
   std::uint32_t dimensions = 0;
-  std::uint32_t ignored = 0;
+  std::uint32_t reserved = 0;
   std::uint64_t shape[kMaxRingDimensions] = {};
   std::uint64_t strides[kMaxRingDimensions] = {};
   std::uint64_t offset = 0;
-  std::uint64_t ignored_too[5] = {};
+  std::uint64_t reserved2[5] = {};
 };
 static_assert(sizeof(RingOutput) == 256);
 
@@ -105,7 +105,7 @@ struct RingReplyMessage {
   std::uint32_t exit_code = 0;
   std::uint64_t sequence = 0;
 };
-inline constexpr std::size_t kMaxRingMessage = 2048;
+inline constexpr std::size_t kMaxRingMessageBytes = 2048;
 /// @}
 
 }  // namespace precast::data

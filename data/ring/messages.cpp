@@ -30,15 +30,15 @@ Message head_of(std::span<const std::byte> bytes) {
         fmt::format("ring: expected version {}, got {}. Use the same version of "
                     "precast for the producer and its consumers",
                     kRingVersion, message.version));
-  if (bytes.size() < sizeof message || bytes.size() > kMaxRingMessage)
+  if (bytes.size() < sizeof message || bytes.size() > kMaxRingMessageBytes)
     throw RingError(fmt::format("ring: expected a message of {} to {} bytes, got {}",
-                                sizeof message, kMaxRingMessage, bytes.size()));
+                                sizeof message, kMaxRingMessageBytes, bytes.size()));
   return message;
 }
 
 template <typename Message>
 std::vector<std::byte> bytes_of(const Message& message, std::string_view text = {}) {
-  text = text.substr(0, kMaxRingMessage - sizeof message);
+  text = text.substr(0, kMaxRingMessageBytes - sizeof message);
   std::vector<std::byte> bytes(sizeof message + text.size());
   std::memcpy(bytes.data(), &message, sizeof message);
   std::ranges::copy(std::as_bytes(std::span(text)), bytes.begin() + sizeof message);
@@ -63,8 +63,8 @@ std::vector<std::byte> ring_message(const RingReply& reply) {
 
 RingJoin parse_ring_join(std::span<const std::byte> message) {
   const auto join = head_of<RingJoinMessage>(message);
-  constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
-  if (join.mode < 1 || join.mode > 3 || join.epoch > kMost || join.batch > kMost ||
+  constexpr std::uint64_t kMax = std::numeric_limits<std::int64_t>::max();
+  if (join.mode < 1 || join.mode > 3 || join.epoch > kMax || join.batch > kMax ||
       (join.mode != 1 && join.batch != 0))
     throw RingError(
         fmt::format("ring: expected mode 1, or mode 2 or 3 with batch 0, and an epoch and a batch "

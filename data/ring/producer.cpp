@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kMaxRingBytes = std::size_t{1} << 50;
 
 /// The header of a ring whose data consists of the ids, followed by all buffers.
-RingHeader plan_of(const RingOptions& options) {
+RingHeader make_ring_header(const RingOptions& options) {
   if (options.slots < 1 || options.slots > static_cast<int>(kMaxRingSlots) ||
       options.batch_size < 1 || options.buffers < 1 || options.batch_bytes < 1)
     throw ConfigError(fmt::format(
@@ -29,27 +29,27 @@ RingHeader plan_of(const RingOptions& options) {
   const auto slots = static_cast<std::uint32_t>(options.slots);
   const auto samples = static_cast<std::uint64_t>(options.batch_size);
   const auto buffers = static_cast<std::uint64_t>(options.buffers);
-  if (samples > kMaxRingSide)
-    throw ConfigError(
-        fmt::format("ring: expected a batch_size of at most {}, got {}", kMaxRingSide, samples));
+  if (samples > kMaxRingDimensionSize)
+    throw ConfigError(fmt::format("ring: expected a batch_size of at most {}, got {}",
+                                  kMaxRingDimensionSize, samples));
   if (options.batch_bytes > kMaxRingBytes / buffers)
     throw ConfigError(
         fmt::format("ring: expected buffers of at most {} bytes in total, got {} x {}",
                     kMaxRingBytes, buffers, options.batch_bytes));
   const std::uint64_t description_bytes = options.description.size();
-  if (description_bytes > kMaxRingDescription)
+  if (description_bytes > kMaxRingDescriptionBytes)
     throw ConfigError(fmt::format("ring: expected a description of at most {} bytes, got {}",
-                                  kMaxRingDescription, description_bytes));
+                                  kMaxRingDescriptionBytes, description_bytes));
   RingHeader header{.slots = slots, .cells = kMaxRingConsumers};
   header.description_offset = kRingHeaderBytes;
   header.description_bytes = description_bytes;
-  header.control_offset = round_up(kRingHeaderBytes + description_bytes, kRingPage);
-  header.slots_offset = header.control_offset + round_up(header.control_bytes(), kRingPage);
+  header.control_offset = round_up(kRingHeaderBytes + description_bytes, kRingPageBytes);
+  header.slots_offset = header.control_offset + round_up(header.control_bytes(), kRingPageBytes);
   header.slot_bytes = sizeof(RingSlot) + kMaxRingOutputs * sizeof(RingOutput);
-  header.data_offset = round_up(header.slots_offset + slots * header.slot_bytes, kRingPage);
+  header.data_offset = round_up(header.slots_offset + slots * header.slot_bytes, kRingPageBytes);
   header.data_bytes = RingWriter::ids_bytes(slots, samples) +
                       buffers * round_up(options.batch_bytes, kRingAlignment);
-  header.segment_bytes = round_up(header.data_offset + header.data_bytes, kRingPage);
+  header.segment_bytes = round_up(header.data_offset + header.data_bytes, kRingPageBytes);
   return header;
 }
 
@@ -57,11 +57,10 @@ RingHeader plan_of(const RingOptions& options) {
 
 /// The producer and its allocators share this object.
 struct RingProducer::Memory {
-  explicit Memory(const RingOptions& options)
-      : segment(plan_of(options).segment_bytes, options.name),
-        writer(segment.memory(), plan_of(options), static_cast<std::uint64_t>(options.batch_size)),
+  Memory(const RingOptions& options, const RingHeader& header)
+      : segment(header.segment_bytes, options.name),
+        writer(segment.memory(), header, static_cast<std::uint64_t>(options.batch_size)),
         batch_bytes(options.batch_bytes) {
-    const RingHeader header = plan_of(options);
     std::ranges::copy(
         std::as_bytes(std::span(options.description)),
         segment.memory().begin() + static_cast<std::ptrdiff_t>(header.description_offset));
@@ -96,7 +95,7 @@ RingProducer::RingProducer(const RingOptions& options) {
   // Listen first: if the name is in use, this fails before memory is allocated.
   OwnedDescriptor listening =
       options.name.empty() ? OwnedDescriptor() : listen_for_consumers(options.name);
-  memory_ = std::make_shared<Memory>(options);
+  memory_ = std::make_shared<Memory>(options, make_ring_header(options));
   service_ = std::make_unique<Service>(memory_->writer, memory_->segment.descriptor(),
                                        std::move(listening));
 }

@@ -70,7 +70,7 @@ class PRECAST_API RingProducer {
   /// Like finish(), but consumers end with this error.
   void fail(const Error& error);
   /// @}
-  /// Ends the current wait of the publishing thread and all its later ones.
+  /// Ends the current wait and all later waits of the publishing thread.
   void interrupt();
 
   [[nodiscard]] int consumers() const;

@@ -18,15 +18,15 @@ namespace {
 constexpr std::size_t kMaxConnections = std::size_t{2} * kMaxRingConsumers;
 /// Pause before the next accept() if the process has no descriptors or memory for another
 /// connection.
-constexpr int kAcceptAgainMs = 100;
+constexpr int kAcceptRetryMs = 100;
 
 OwnedDescriptor make_wake() {
-  OwnedDescriptor made(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (made.get() < 0) throw IoError("ring: eventfd", "", errno);
-  return made;
+  OwnedDescriptor result(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (result.get() < 0) throw IoError("ring: eventfd", "", errno);
+  return result;
 }
 
-void add_one(int eventfd) {
+void notify(int eventfd) {
   const std::uint64_t one = 1;
   static_cast<void>(::write(eventfd, &one, sizeof one));
 }
@@ -44,7 +44,7 @@ RingProducer::Service::~Service() {
     const std::scoped_lock lock(mutex_);
     stopping_ = true;
   }
-  add_one(wake_.get());
+  notify(wake_.get());
 }
 
 void RingProducer::Service::add(OwnedDescriptor connection) {
@@ -52,7 +52,7 @@ void RingProducer::Service::add(OwnedDescriptor connection) {
     const std::scoped_lock lock(mutex_);
     added_.push_back(std::move(connection));
   }
-  add_one(wake_.get());
+  notify(wake_.get());
 }
 
 void RingProducer::Service::end(RingReply reply) {
@@ -60,7 +60,7 @@ void RingProducer::Service::end(RingReply reply) {
     const std::scoped_lock lock(mutex_);
     if (!end_) end_ = std::move(reply);
   }
-  add_one(wake_.get());
+  notify(wake_.get());
 }
 
 void RingProducer::Service::run() {
@@ -70,48 +70,48 @@ void RingProducer::Service::run() {
         {.fd = accepts_ ? listening_.get() : -1, .events = POLLIN, .revents = 0}};
     for (const Connection& connection : connections_)
       waits.push_back({.fd = connection.socket.get(), .events = POLLIN, .revents = 0});
-    const int ready = ::poll(waits.data(), waits.size(), accepts_ ? -1 : kAcceptAgainMs);
+    const int ready = ::poll(waits.data(), waits.size(), accepts_ ? -1 : kAcceptRetryMs);
     accepts_ = true;
     if (ready <= 0) continue;
     for (std::size_t i = 0; i < connections_.size(); ++i)
-      if (waits[i + 2].revents != 0) hear(connections_[i]);
+      if (waits[i + 2].revents != 0) handle_readable(connections_[i]);
     std::erase_if(connections_, [](const Connection& connection) { return !connection.open; });
-    if (waits[1].revents != 0) accept_one();
-    if (waits[0].revents != 0) take_orders();
+    if (waits[1].revents != 0) accept_connection();
+    if (waits[0].revents != 0) handle_wake();
     const std::scoped_lock lock(mutex_);
-    if (stopping_ && told_end_) return;
+    if (stopping_ && end_sent_) return;
   }
 }
 
-void RingProducer::Service::take_orders() {
+void RingProducer::Service::handle_wake() {
   std::uint64_t count = 0;
   static_cast<void>(::read(wake_.get(), &count, sizeof count));
   const std::scoped_lock lock(mutex_);
   for (OwnedDescriptor& socket : added_) connections_.push_back({.socket = std::move(socket)});
   added_.clear();
-  if (!end_ || told_end_) return;
+  if (!end_ || end_sent_) return;
   const std::vector<std::byte> message = ring_message(*end_);
   // After an end without an error, a connection that has not joined yet can still read the
   // published items. It gets the end message after its welcome.
   for (const Connection& connection : connections_)
     if (connection.cell || end_->exit_code != ExitCode::done)
       send_message(connection.socket.get(), message);
-  told_end_ = true;
+  end_sent_ = true;
 }
 
-void RingProducer::Service::accept_one() {
+void RingProducer::Service::accept_connection() {
   OwnedDescriptor socket(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  int process = 0;
+  int pid = 0;
   if (socket.get() < 0) {
     accepts_ = errno != EMFILE && errno != ENFILE && errno != ENOMEM && errno != ENOBUFS;
-  } else if (is_same_user(socket.get(), process) && connections_.size() < kMaxConnections) {
+  } else if (is_same_user(socket.get(), pid) && connections_.size() < kMaxConnections) {
     connections_.push_back({.socket = std::move(socket)});
   }
 }
 
 /// Handles a connection that is readable. A consumer sends only one message, the join; afterwards,
 /// readable means that the consumer has left.
-void RingProducer::Service::hear(Connection& connection) {
+void RingProducer::Service::handle_readable(Connection& connection) {
   if (!connection.cell) {
     try {
       admit(connection);
@@ -136,7 +136,7 @@ void RingProducer::Service::admit(Connection& connection) {
   }
   const RingJoin join = parse_ring_join(message);
   RingWriter::Admission admission;
-  connection.open = join.mode != RingJoin::Mode::look;
+  connection.open = join.mode != RingJoin::Mode::description_only;
   if (connection.open) {
     admission = writer_.admit(join);
     connection.cell = admission.cell;
@@ -148,7 +148,7 @@ void RingProducer::Service::admit(Connection& connection) {
                memfd_);
   if (!connection.open) return;
   const std::scoped_lock lock(mutex_);
-  if (told_end_) send_message(connection.socket.get(), ring_message(*end_));
+  if (end_sent_) send_message(connection.socket.get(), ring_message(*end_));
 }
 
 }  // namespace precast::data

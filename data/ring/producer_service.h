@@ -35,9 +35,9 @@ class RingProducer::Service {
     bool open = true;
   };
   void run();
-  void take_orders();
-  void accept_one();
-  void hear(Connection& connection);
+  void handle_wake();
+  void accept_connection();
+  void handle_readable(Connection& connection);
   void admit(Connection& connection);
 
   RingWriter& writer_;
@@ -46,7 +46,7 @@ class RingProducer::Service {
   const OwnedDescriptor wake_;
   /// Used only by the thread. @{
   std::vector<Connection> connections_;
-  bool told_end_ = false;
+  bool end_sent_ = false;
   bool accepts_ = true;
   /// @}
   /// Protects what follows.

@@ -22,7 +22,8 @@ class PRECAST_API RingRefusal : public RingError {
   using RingError::RingError;
 };
 
-/// Removes the prefix "ring: " of a message, so that a text which names the ring can contain it.
+/// Removes the prefix "ring: " of a message, so that it can be part of a message that already names
+/// the ring.
 inline std::string_view without_ring_prefix(std::string_view message) {
   constexpr std::string_view kPrefix = "ring: ";
   if (message.starts_with(kPrefix)) message.remove_prefix(kPrefix.size());

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <fmt/core.h>
+
 #include <compare>
 #include <cstdint>
+#include <string>
 
 namespace precast::data {
 
@@ -14,6 +17,11 @@ struct RingPosition {
   friend auto operator<=>(const RingPosition&, const RingPosition&) = default;
 };
 
+/// Such as `epoch 1 batch 20`.
+[[nodiscard]] inline std::string text_of(const RingPosition& position) {
+  return fmt::format("epoch {} batch {}", position.epoch, position.batch);
+}
+
 /// Where a consumer joins.
 struct RingJoin {
   enum class Mode : std::uint32_t {
@@ -23,7 +31,7 @@ struct RingJoin {
     /// least `position.epoch`.
     epoch_start = 2,
     /// Nowhere: only the description is read, and the producer never waits for this consumer.
-    look = 3,
+    description_only = 3,
   };
   Mode mode = Mode::epoch_start;
   RingPosition position = {};

@@ -29,7 +29,7 @@ std::uint64_t items_ahead(std::span<const std::byte> memory, const RingHeader& h
   if (published - next > header.slots)
     throw RingError(fmt::format(
         "ring: expected {} to {} published items, got {}. The producer has a different version or "
-        "an error, or the memory is damaged",
+        "a bug, or the memory is damaged",
         next, next + header.slots, published));
   return published - next;
 }

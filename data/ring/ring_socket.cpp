@@ -20,10 +20,10 @@ namespace precast::data {
 namespace {
 
 constexpr std::size_t kMaxRingName = 64;
-constexpr int kWaitingConsumers = 128;
+constexpr int kListenBacklog = 128;
 /// The longest wait for a producer that hangs: in connect() if its queue of connections is full, or
 /// for its reply. Normally, the producer's thread replies within milliseconds.
-constexpr std::chrono::seconds kMostWait{30};
+constexpr std::chrono::seconds kMaxWait{30};
 /// Pause between two calls of `stopped`.
 constexpr int kStopIntervalMs = 100;
 
@@ -41,20 +41,20 @@ Address address_of(const std::string& name) {
     throw ConfigError(
         fmt::format("ring: expected a name of 1 to {} letters, digits, '.', '_' and '-', got '{}'",
                     kMaxRingName, name));
-  Address made;
+  Address result;
   // The first byte stays 0: an abstract name, which has no file.
   const std::string path = fmt::format("precast-ring/{}/{}", ::geteuid(), name);
-  path.copy(made.address.sun_path + 1, path.size());
-  made.bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + path.size());
-  return made;
+  path.copy(result.address.sun_path + 1, path.size());
+  result.bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + path.size());
+  return result;
 }
 
 /// Limits the wait for a producer.
-class Patience {
+class ReplyDeadline {
  public:
-  explicit Patience(const std::function<bool()>& stopped) : stopped_(stopped) {}
+  explicit ReplyDeadline(const std::function<bool()>& stopped) : stopped_(stopped) {}
   /// Whether the wait may continue. @throws RingError if `stopped` returns true
-  [[nodiscard]] bool lasts() const {
+  [[nodiscard]] bool may_wait() const {
     if (stopped_ && stopped_())
       throw RingError("ring: expected a response from the producer, got a request to stop");
     return std::chrono::steady_clock::now() < end_;
@@ -62,13 +62,13 @@ class Patience {
 
  private:
   const std::function<bool()>& stopped_;
-  const std::chrono::steady_clock::time_point end_ = std::chrono::steady_clock::now() + kMostWait;
+  const std::chrono::steady_clock::time_point end_ = std::chrono::steady_clock::now() + kMaxWait;
 };
 
 OwnedDescriptor new_socket() {
-  OwnedDescriptor made(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  if (made.get() < 0) throw IoError("ring: socket", "AF_UNIX", errno);
-  return made;
+  OwnedDescriptor result(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (result.get() < 0) throw IoError("ring: socket", "AF_UNIX", errno);
+  return result;
 }
 
 }  // namespace
@@ -79,8 +79,8 @@ OwnedDescriptor::~OwnedDescriptor() {
 
 OwnedDescriptor listen_for_consumers(const std::string& name) {
   const Address at = address_of(name);
-  OwnedDescriptor made = new_socket();
-  if (::bind(made.get(), reinterpret_cast<const sockaddr*>(&at.address), at.bytes) != 0) {
+  OwnedDescriptor result = new_socket();
+  if (::bind(result.get(), reinterpret_cast<const sockaddr*>(&at.address), at.bytes) != 0) {
     if (errno == EADDRINUSE)
       throw IoError(
           fmt::format("ring: expected a name that no other producer of this user has, got "
@@ -88,20 +88,20 @@ OwnedDescriptor listen_for_consumers(const std::string& name) {
                       name));
     throw IoError("ring: bind", name, errno);
   }
-  if (::listen(made.get(), kWaitingConsumers) != 0) throw IoError("ring: listen", name, errno);
-  return made;
+  if (::listen(result.get(), kListenBacklog) != 0) throw IoError("ring: listen", name, errno);
+  return result;
 }
 
 OwnedDescriptor connect_to_producer(const std::string& name, const std::function<bool()>& stopped) {
   const Address at = address_of(name);
-  OwnedDescriptor made = new_socket();
+  OwnedDescriptor result = new_socket();
   // connect() fails with EAGAIN after this time, and with EINTR after a signal.
   constexpr timeval kInterval{.tv_sec = 0, .tv_usec = kStopIntervalMs * 1000};
-  ::setsockopt(made.get(), SOL_SOCKET, SO_SNDTIMEO, &kInterval, sizeof kInterval);
-  const Patience patience(stopped);
-  while (::connect(made.get(), reinterpret_cast<const sockaddr*>(&at.address), at.bytes) != 0) {
+  ::setsockopt(result.get(), SOL_SOCKET, SO_SNDTIMEO, &kInterval, sizeof kInterval);
+  const ReplyDeadline deadline(stopped);
+  while (::connect(result.get(), reinterpret_cast<const sockaddr*>(&at.address), at.bytes) != 0) {
     const int error = errno;
-    if ((error == EAGAIN || error == EINTR) && patience.lasts()) continue;
+    if ((error == EAGAIN || error == EINTR) && deadline.may_wait()) continue;
     if (error == ECONNREFUSED)
       throw IoError(
           fmt::format("ring: expected a producer of this user with the name '{}' on this "
@@ -109,15 +109,15 @@ OwnedDescriptor connect_to_producer(const std::string& name, const std::function
                       name));
     throw IoError("ring: connect", name, error);
   }
-  return made;
+  return result;
 }
 
 bool wait_for_message(int connection, const std::function<bool()>& stopped) {
-  const Patience patience(stopped);
+  const ReplyDeadline deadline(stopped);
   pollfd wait{.fd = connection, .events = POLLIN, .revents = 0};
   // An error of poll(), such as EINTR, counts as a wait that has not ended.
   while (::poll(&wait, 1, kStopIntervalMs) <= 0)
-    if (!patience.lasts()) return false;
+    if (!deadline.may_wait()) return false;
   return true;
 }
 
@@ -128,36 +128,36 @@ std::pair<OwnedDescriptor, OwnedDescriptor> connected_pair() {
   return {OwnedDescriptor(ends[0]), OwnedDescriptor(ends[1])};
 }
 
-bool is_same_user(int connection, int& process) {
+bool is_same_user(int connection, int& pid) {
   ucred other{};
   socklen_t bytes = sizeof other;
   if (::getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &other, &bytes) != 0) return false;
-  process = other.pid;
+  pid = other.pid;
   return other.uid == ::geteuid();
 }
 
-bool send_message(int connection, std::span<const std::byte> message, int passed) {
+bool send_message(int connection, std::span<const std::byte> message, int passed_fd) {
   iovec part{.iov_base = const_cast<std::byte*>(message.data()), .iov_len = message.size()};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
   msghdr header{};
   header.msg_iov = &part;
   header.msg_iovlen = 1;
-  if (passed >= 0) {
+  if (passed_fd >= 0) {
     header.msg_control = control.data();
     header.msg_controllen = control.size();
     cmsghdr* const rights = CMSG_FIRSTHDR(&header);
     rights->cmsg_level = SOL_SOCKET;
     rights->cmsg_type = SCM_RIGHTS;
     rights->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(rights), &passed, sizeof passed);
+    std::memcpy(CMSG_DATA(rights), &passed_fd, sizeof passed_fd);
   }
   return ::sendmsg(connection, &header, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
 }
 
-std::vector<std::byte> receive_message(int connection, OwnedDescriptor& passed, int flags) {
+std::vector<std::byte> receive_message(int connection, OwnedDescriptor& passed_fd, int flags) {
   // One byte more than the longest valid message: a longer one must not look valid after it was
   // truncated.
-  std::vector<std::byte> message(kMaxRingMessage + 1);
+  std::vector<std::byte> message(kMaxRingMessageBytes + 1);
   iovec part{.iov_base = message.data(), .iov_len = message.size()};
   // Room for one descriptor: the kernel closes all others.
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
@@ -177,7 +177,7 @@ std::vector<std::byte> receive_message(int connection, OwnedDescriptor& passed, 
       continue;
     int fd = -1;
     std::memcpy(&fd, CMSG_DATA(c), sizeof fd);
-    passed = OwnedDescriptor(fd);
+    passed_fd = OwnedDescriptor(fd);
   }
   message.resize(static_cast<std::size_t>(std::max<ssize_t>(bytes, 0)));
   return message;

@@ -46,18 +46,18 @@ class OwnedDescriptor {
 /// A pair of connected sockets of the same type. @throws IoError
 [[nodiscard]] std::pair<OwnedDescriptor, OwnedDescriptor> connected_pair();
 
-/// Whether the other end belongs to the user of this process. @param process receives the process
-/// id of the other end; 0 if it is not visible in this PID namespace.
-[[nodiscard]] bool is_same_user(int connection, int& process);
+/// Whether the other end belongs to the user of this process. @param pid receives the process id
+/// of the other end; 0 if it is not visible in this PID namespace.
+[[nodiscard]] bool is_same_user(int connection, int& pid);
 
-/// Sends one message without waiting. @param passed a descriptor that is sent with the message, or
-/// -1. @return false on failure.
-bool send_message(int connection, std::span<const std::byte> message, int passed = -1);
+/// Sends one message without waiting. @param passed_fd a descriptor that is sent with the message,
+/// or -1. @return false on failure.
+bool send_message(int connection, std::span<const std::byte> message, int passed_fd = -1);
 
 /// Receives one message, and the descriptor that was sent with it. @param flags for recvmsg().
 /// @return an empty vector if the other end has closed the connection, or on failure (errno is
 /// set). The kernel discards the descriptor if this process has too many open files.
-[[nodiscard]] std::vector<std::byte> receive_message(int connection, OwnedDescriptor& passed,
+[[nodiscard]] std::vector<std::byte> receive_message(int connection, OwnedDescriptor& passed_fd,
                                                      int flags = 0);
 
 }  // namespace precast::data

@@ -19,10 +19,6 @@ RingHeader write_ring_header(std::span<std::byte> memory, const RingHeader& head
   return read_ring_header(memory);
 }
 
-std::string text_of(const RingPosition& position) {
-  return fmt::format("epoch {} batch {}", position.epoch, position.batch);
-}
-
 }  // namespace
 
 std::uint64_t RingWriter::ids_bytes(std::uint64_t slots, std::uint64_t batch_size) {
@@ -141,8 +137,8 @@ std::uint64_t RingWriter::samples_delivered() {
   return delivered_;
 }
 
-/// The first item in a slot that is at or after the position of `join` and, for epoch_start, at the
-/// start of an epoch; if there is none, the next item to be published.
+/// The first item that is still in a slot, is at or after the position of `join` and, for
+/// epoch_start, at the start of an epoch; if there is no such item, the next item to be published.
 std::uint64_t RingWriter::first_item(const RingJoin& join) const {
   const bool start = join.mode == RingJoin::Mode::epoch_start;
   const auto fits = [&](const RingPosition& position) {

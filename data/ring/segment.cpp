@@ -51,8 +51,8 @@ RingSegment::RingSegment(OwnedDescriptor memfd) : memfd_(std::move(memfd)) {
   const int fd = memfd_.get();
   if (fd < 0)
     throw RingError(
-        "ring: expected a welcome with a memfd, got one without. The system may have refused "
-        "to pass it on");
+        "ring: expected a welcome with a memfd, got a welcome without it. The system may have "
+        "refused to pass the descriptor on");
   const int seals = ::fcntl(fd, F_GET_SEALS);
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0)
     throw RingError(

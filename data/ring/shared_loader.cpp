@@ -15,7 +15,7 @@ namespace {
 
 /// Pause between two attempts to join a ring that has passed the position, does not exist or has
 /// ended.
-constexpr std::chrono::milliseconds kTryAgain{100};
+constexpr std::chrono::milliseconds kRetryInterval{100};
 /// If an attempt fails after more than this time, the producer does not respond: no further attempt
 /// is made in the pass.
 constexpr std::chrono::seconds kSlowFailure{5};
@@ -132,7 +132,7 @@ std::optional<HostBatch> SharedLoader::next() {
   if (!ring_.name.empty() && !on_ring_ && position_.batch < end_ && Clock::now() >= next_try_)
     join();
   if (on_ring_) {
-    if (auto batch = next_of_ring()) return batch;
+    if (auto batch = next_from_ring()) return batch;
     if (on_ring_) return std::nullopt;
   }
   if (!loading_) {
@@ -145,7 +145,7 @@ std::optional<HostBatch> SharedLoader::next() {
 }
 
 /// @return nothing at the end of the pass, and if the loader has left the ring.
-std::optional<HostBatch> SharedLoader::next_of_ring() {
+std::optional<HostBatch> SharedLoader::next_from_ring() {
   const auto start = waiting_since_ = Clock::now();
   std::optional<HostBatch> batch;
   try {
@@ -157,7 +157,7 @@ std::optional<HostBatch> SharedLoader::next_of_ring() {
   }
   ring_seconds_ += seconds_since(start);
   if (!on_ring_) return std::nullopt;
-  of_consumer_ = position_;
+  consumer_position_ = position_;
   if (batch) {
     samples_shared_ += static_cast<std::int64_t>(batch->sample_ids.size());
     ++position_.batch;
@@ -165,30 +165,31 @@ std::optional<HostBatch> SharedLoader::next_of_ring() {
   }
   // The consumer was asked to stop, or the ring's pass is shorter.
   if (position_.batch < end_) {
-    lost_patience();
+    check_timeout();
     leave(nullptr);
   }
   return std::nullopt;
 }
 
 bool SharedLoader::join() {
-  if (unfit_ || position_.batch >= end_ || position_.epoch == private_epoch_) return false;
+  if (incompatible_ || position_.batch >= end_ || position_.epoch == private_epoch_) return false;
   const auto start = waiting_since_ = Clock::now();
-  next_try_ = start + kTryAgain;
+  next_try_ = start + kRetryInterval;
   try {
     // Continue with the next pass of the current consumer, if there is one.
-    if (consumer_ && position_ > of_consumer_) on_ring_ = consumer_->begin_pass() == position_;
+    if (consumer_ && position_ > consumer_position_)
+      on_ring_ = consumer_->begin_pass() == position_;
     if (!on_ring_) {
       consumer_.reset();
-      on_ring_ = !lost_patience() && attach();
+      on_ring_ = !check_timeout() && attach();
     }
   } catch (const RingError& error) {
-    if (stopped() || lost_patience()) {
+    if (stopped() || check_timeout()) {
       leave(nullptr);
     } else if (error.exit_code() == ExitCode::usage) {
       // The ring has passed the position.
       consumer_.reset();
-      if (!std::exchange(told_passed_, true))
+      if (!std::exchange(passed_logged_, true))
         log_info("=> this run loads its batches itself until it catches up with ring '{}' ({})",
                  ring_.name, without_ring_prefix(error.what()));
     } else {
@@ -199,46 +200,46 @@ bool SharedLoader::join() {
     leave(error.what());
   }
   ring_seconds_ += seconds_since(start);
-  next_try_ = Clock::now() + kTryAgain;
+  next_try_ = Clock::now() + kRetryInterval;
   if (!on_ring_ && Clock::now() - start > kSlowFailure) private_epoch_ = position_.epoch;
   if (!on_ring_) return false;
   drop_private_loader();
-  of_consumer_ = position_;
+  consumer_position_ = position_;
   return true;
 }
 
 bool SharedLoader::attach() {
   RingConsumerOptions options = ring_.options;
-  options.stopped = [this] { return stopped() || Clock::now() - waiting_since_ > ring_.patience; };
+  options.stopped = [this] { return stopped() || Clock::now() - waiting_since_ > ring_.timeout; };
   auto consumer = std::make_unique<RingConsumer>(
       ring_.name, RingJoin{.mode = RingJoin::Mode::position, .position = position_},
       std::move(options));
   if (consumer->description() != ring_.description) {
-    unfit_ = true;
+    incompatible_ = true;
     log_warning(
         "ring: expected '{}' to load the same batches as this run, got different batches. This "
         "run loads its batches itself",
         ring_.name);
     return false;
   }
-  told_passed_ = false;
+  passed_logged_ = false;
   log_info("=> from epoch {}, batch {} on, batches come from ring '{}'", position_.epoch,
            position_.batch, ring_.name);
   if (!consumer->begin_pass()) {
-    lost_patience();
+    check_timeout();
     return false;
   }
   consumer_ = std::move(consumer);
   return true;
 }
 
-bool SharedLoader::lost_patience() {
-  if (Clock::now() - waiting_since_ <= ring_.patience) return false;
+bool SharedLoader::check_timeout() {
+  if (Clock::now() - waiting_since_ <= ring_.timeout) return false;
   private_epoch_ = position_.epoch;
   log_info(
       "=> waited {} s for epoch {}, batch {} of ring '{}'. This run loads the rest of the epoch "
       "itself",
-      std::chrono::floor<std::chrono::seconds>(ring_.patience).count(), position_.epoch,
+      std::chrono::floor<std::chrono::seconds>(ring_.timeout).count(), position_.epoch,
       position_.batch, ring_.name);
   return true;
 }
@@ -266,11 +267,11 @@ void SharedLoader::check(const HostBatch& batch) {
            (is_packed(outputs_[i]) ? field.shape.size() == 2 : field.shape == shape);
   }
   if (same) return;
-  unfit_ = true;
+  incompatible_ = true;
   throw RingError(
-      fmt::format("ring: expected epoch {} batch {} with the samples and outputs of this run's "
-                  "pipeline, got a different number of samples or other outputs",
-                  position_.epoch, position_.batch));
+      fmt::format("ring: expected {} with the samples and outputs of this run's pipeline, got a "
+                  "different number of samples or other outputs",
+                  text_of(position_)));
 }
 
 }  // namespace precast::data

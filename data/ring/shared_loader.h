@@ -20,14 +20,14 @@ namespace precast::data {
 struct SharedRing {
   /// Empty: there is no ring, and all batches are loaded privately.
   std::string name;
-  /// The ring is used only if its description is this text.
+  /// The ring is used only if its description equals this string.
   std::string description = {};
   /// For the RingConsumer. If `stopped` returns true while the loader waits for the ring, the
   /// loader loads its batches privately.
   RingConsumerOptions options = {};
   /// The longest wait for a batch; the loader then loads the rest of the pass privately. Must be
   /// shorter than the time limit of a watchdog.
-  std::chrono::milliseconds patience = std::chrono::minutes(10);
+  std::chrono::milliseconds timeout = std::chrono::minutes(10);
 };
 
 /// A loader that takes its batches from a ring. If the ring has passed the position that the loader
@@ -36,8 +36,8 @@ struct SharedRing {
 /// threads and memory, exists only while it is needed. Use it from one thread.
 class PRECAST_API SharedLoader {
  public:
-  /// Borrows `reader`, which must outlive the loader and the batches. @throws as Loader; with a
-  /// ring, an option that is out of range is reported only when the private loader is created.
+  /// Borrows `reader`, which must outlive the loader. @throws as Loader; with a ring, an option
+  /// that is out of range is reported only when the private loader is created.
   SharedLoader(const BetonReader& reader, Pipeline pipeline, LoaderOptions options,
                SharedRing ring = {});
   SharedLoader(const SharedLoader&) = delete;
@@ -59,8 +59,8 @@ class PRECAST_API SharedLoader {
   /// @}
   /// Seconds that next() and begin_epoch() have waited for workers and for the ring.
   [[nodiscard]] double seconds_waited() const;
-  /// Whether batches currently come from the ring. If so, each batch that is kept occupies a slot
-  /// of the ring.
+  /// Whether batches currently come from the ring. If so, each batch that is not released occupies
+  /// a slot of the ring.
   [[nodiscard]] bool on_ring() const { return on_ring_; }
   /// Number of samples in all batches from the ring so far.
   [[nodiscard]] std::int64_t samples_shared() const { return samples_shared_; }
@@ -77,8 +77,8 @@ class PRECAST_API SharedLoader {
   [[nodiscard]] bool stopped() const { return ring_.options.stopped && ring_.options.stopped(); }
   /// Whether the loader has waited too long. If so, it does not use the ring in the rest of the
   /// pass.
-  bool lost_patience();
-  [[nodiscard]] std::optional<HostBatch> next_of_ring();
+  bool check_timeout();
+  [[nodiscard]] std::optional<HostBatch> next_from_ring();
   void check(const HostBatch& batch);
 
   const BetonReader& reader_;
@@ -97,12 +97,12 @@ class PRECAST_API SharedLoader {
 
   std::unique_ptr<RingConsumer> consumer_;
   /// The position of the item that `consumer_` returned last; before that, of its first item.
-  RingPosition of_consumer_;
+  RingPosition consumer_position_;
   bool on_ring_ = false;
   /// Whether the ring cannot be used because it has different batches.
-  bool unfit_ = false;
+  bool incompatible_ = false;
   bool warned_ = false;
-  bool told_passed_ = false;
+  bool passed_logged_ = false;
   /// The epoch in which the ring is not used any more, because the loader waited too long, or the
   /// producer did not respond or did not admit it; -1 if none.
   std::int64_t private_epoch_ = -1;

@@ -28,10 +28,10 @@ using ArchiveReader = std::unique_ptr<archive, FreeArchive>;
                                                        std::uint64_t max_bytes);
 
 /// Returns the bytes of a member of a zip archive, uncompressed and checked against their CRC.
-/// @param place names the archive in messages. @throws DataError for a damaged archive, or an
+/// @param where names the archive in messages. @throws DataError for a damaged archive, or an
 /// archive without that member.
 [[nodiscard]] std::vector<std::byte> unzip_member(std::span<const std::byte> archive_bytes,
                                                   const std::string& member,
-                                                  const std::string& place);
+                                                  const std::string& where);
 
 }  // namespace precast::data

@@ -2,34 +2,24 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
-#include <charconv>
 #include <cstdint>
-#include <optional>
-#include <system_error>
 
 #include "framework/core/error.h"
+#include "framework/core/parse_number.h"
 
 namespace precast::data {
 namespace {
 
-constexpr std::size_t kMostNames = 1'000'000;
-
-std::optional<std::uint64_t> number_of(std::string_view text) {
-  std::uint64_t number = 0;
-  const auto [stopped, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (failed != std::errc() || stopped != text.data() + text.size()) return std::nullopt;
-  return number;
-}
+constexpr std::size_t kMaxNames = 1'000'000;
 
 /// Expands the text between braces.
 std::vector<std::string> expand_group(std::string_view group, std::string_view pattern) {
   std::vector<std::string> names;
   const std::size_t dots = group.find("..");
   if (dots != std::string_view::npos) {
-    const auto first = number_of(group.substr(0, dots));
-    const auto last = number_of(group.substr(dots + 2));
-    if (first && last && *first <= *last && *last - *first < kMostNames) {
+    const auto first = parse_number<std::uint64_t>(group.substr(0, dots));
+    const auto last = parse_number<std::uint64_t>(group.substr(dots + 2));
+    if (first && last && *first <= *last && *last - *first < kMaxNames) {
       for (std::uint64_t i = 0; i <= *last - *first; ++i)
         names.push_back(fmt::format("{:0{}}", *first + i, dots));
       return names;
@@ -44,7 +34,7 @@ std::vector<std::string> expand_group(std::string_view group, std::string_view p
   }
   throw ConfigError(fmt::format(
       "{}: expected braces such as {{000..127}} (at most {} numbers) or {{a,b}}, got {{{}}}",
-      pattern, kMostNames, group));
+      pattern, kMaxNames, group));
 }
 
 }  // namespace
@@ -57,8 +47,8 @@ std::vector<std::string> expand_braces(std::string_view pattern) {
     throw ConfigError(fmt::format("{}: expected a closing brace, got none", pattern));
   const auto middle = expand_group(pattern.substr(open + 1, close - open - 1), pattern);
   const auto ends = expand_braces(pattern.substr(close + 1));
-  if (middle.size() * ends.size() > kMostNames) {
-    throw ConfigError(fmt::format("{}: expected at most {} names, got {}", pattern, kMostNames,
+  if (middle.size() * ends.size() > kMaxNames) {
+    throw ConfigError(fmt::format("{}: expected at most {} names, got {}", pattern, kMaxNames,
                                   middle.size() * ends.size()));
   }
   std::vector<std::string> names;

@@ -11,6 +11,7 @@
 
 #include "data/order/class_names.h"
 #include "framework/core/error.h"
+#include "framework/core/lower_case.h"
 
 namespace precast::data {
 namespace {
@@ -54,17 +55,17 @@ std::size_t common_prefix(const std::vector<std::string>& paths,
 /// Finds images and their class names; drops what is not in a class folder.
 class Arranger {
  public:
-  Arranger(const std::vector<std::string>& paths, const std::string& place,
+  Arranger(const std::vector<std::string>& paths, const std::string& where,
            const std::vector<std::string>& classes)
-      : paths_(paths), place_(place), fixed_(!classes.empty()) {
+      : paths_(paths), where_(where), classes_given_(!classes.empty()) {
     result_.class_names = classes;
     for (std::size_t i = 0; i < paths.size(); ++i) {
-      if (leave_out(paths[i], result_.skipped)) continue;
+      if (skip_file(paths[i], result_.skipped)) continue;
       result_.files.push_back({i, 0});
     }
     if (result_.files.empty()) {
       throw DataError(
-          fmt::format("{}: expected image files ({}), got {} files, none of them an image", place,
+          fmt::format("{}: expected image files ({}), got {} files, none of them an image", where,
                       fmt::join(kImageExtensions, " "), paths.size()));
     }
     prefix_ = common_prefix(paths, result_.files);
@@ -102,13 +103,13 @@ class Arranger {
       throw DataError(fmt::format(
           "{}: expected one folder of images per class, files named like ImageNet's "
           "(n01440764_...), or a list of their classes (--labels), got {} images in no folder",
-          place_, result_.files.size()));
+          where_, result_.files.size()));
     }
   }
 
   void number_classes() {
     std::vector<std::string>& names = result_.class_names;
-    if (!fixed_) {
+    if (!classes_given_) {
       std::set<std::string_view> found;
       for (const ClassFile& file : result_.files) found.insert(class_of(file));
       names.assign(found.begin(), found.end());
@@ -118,7 +119,7 @@ class Arranger {
       const auto label = labels.find(class_of(file));
       if (label == labels.end()) {
         throw DataError(fmt::format("{}: expected only the {} classes of --class-names, got '{}'",
-                                    place_, names.size(), class_of(file)));
+                                    where_, names.size(), class_of(file)));
       }
       file.label = label->second;
     }
@@ -133,21 +134,21 @@ class Arranger {
       throw DataError(fmt::format(
           "{}: expected the classes of one split, got the splits {} side by side. Write each to a "
           "separate file",
-          place_, fmt::join(names, ", ")));
+          where_, fmt::join(names, ", ")));
     }
-    if (flat_ || fixed_) return;
+    if (flat_ || classes_given_) return;
     // All remaining images are below this folder; classes cannot be next to it.
-    const std::string_view around =
+    const std::string_view prefix =
         std::string_view(paths_[result_.files[0].path]).substr(0, prefix_);
     for (const std::string& folder : folders) {
-      if (folder.size() <= prefix_ || !folder.starts_with(around) || is_hidden(folder)) continue;
+      if (folder.size() <= prefix_ || !folder.starts_with(prefix) || is_hidden(folder)) continue;
       const std::string_view rest = std::string_view(folder).substr(prefix_);
       if (rest.find('/') != std::string_view::npos) continue;
       if (std::ranges::binary_search(names, rest)) continue;
       throw DataError(fmt::format(
           "{}: expected images in each class folder, got none in '{}'. Without this class, "
           "labels would not match those of other splits; remove the folder if it is not a class",
-          place_, folder));
+          where_, folder));
     }
   }
 
@@ -164,9 +165,9 @@ class Arranger {
   }
 
   const std::vector<std::string>& paths_;
-  const std::string& place_;
+  const std::string& where_;
   /// Whether the caller gave the classes.
-  const bool fixed_;
+  const bool classes_given_;
   std::size_t prefix_ = 0;
   bool flat_ = false;
   ClassFiles result_;
@@ -183,11 +184,11 @@ bool is_hidden(std::string_view path) {
   return false;
 }
 
-bool leave_out(const std::string& path, LeftOutFiles& left_out) {
+bool skip_file(const std::string& path, SkippedFiles& skipped_files) {
   if (is_hidden(path)) {
-    left_out.add("hidden", path);
+    skipped_files.add("hidden", path);
   } else if (!is_image_name(path)) {
-    left_out.add("not named as an image", path);
+    skipped_files.add("not named as an image", path);
   } else {
     return false;
   }
@@ -195,17 +196,16 @@ bool leave_out(const std::string& path, LeftOutFiles& left_out) {
 }
 
 bool is_image_name(std::string_view path) {
-  std::string lower(path.substr(path.size() - std::min<std::size_t>(path.size(), 5)));
-  std::ranges::transform(lower, lower.begin(),
-                         [](unsigned char letter) { return std::tolower(letter); });
+  const std::string lower =
+      lower_case(path.substr(path.size() - std::min<std::size_t>(path.size(), 5)));
   return std::ranges::any_of(kImageExtensions,
                              [&](std::string_view end) { return lower.ends_with(end); });
 }
 
 ClassFiles arrange_by_class(const std::vector<std::string>& paths,
-                            const std::vector<std::string>& folders, const std::string& place,
+                            const std::vector<std::string>& folders, const std::string& where,
                             const std::vector<std::string>& classes) {
-  return Arranger(paths, place, classes).arrange(folders);
+  return Arranger(paths, where, classes).arrange(folders);
 }
 
 }  // namespace precast::data

@@ -22,7 +22,7 @@ struct ClassFile {
 struct ClassFiles {
   std::vector<std::string> class_names;
   std::vector<ClassFile> files;
-  LeftOutFiles skipped;
+  SkippedFiles skipped;
 };
 
 /// Whether a name has an extension that torchvision's ImageFolder accepts, or the extension of a
@@ -31,8 +31,8 @@ struct ClassFiles {
 /// Whether the name of the file, or of a folder that contains it, begins with a dot.
 [[nodiscard]] PRECAST_API bool is_hidden(std::string_view path);
 /// Whether a file is left out because it is hidden or not named as an image. If so, adds it to
-/// `left_out`.
-[[nodiscard]] bool leave_out(const std::string& path, LeftOutFiles& left_out);
+/// `skipped_files`.
+[[nodiscard]] bool skip_file(const std::string& path, SkippedFiles& skipped_files);
 
 /// Determines classes and order as torchvision's ImageFolder does: classes are the sorted names of
 /// the top-level folders, labels count them from 0, files are sorted inside a class (folder by
@@ -42,7 +42,7 @@ struct ClassFiles {
 /// WordNet id. Hidden files and folders, whose names begin with a dot, are left out.
 /// @param paths relative paths of files, parts separated by `/`, in any order.
 /// @param folders relative paths of folders, so that a class folder without images is noticed.
-/// @param place   names the source in messages.
+/// @param where   names the source in messages.
 /// @param classes if not empty, all existing classes in the order of their labels, so that a split
 /// that lacks some of them has the same labels as the other splits. A name that occurs several
 /// times means the first label.
@@ -51,7 +51,7 @@ struct ClassFiles {
 /// class is not in `classes`.
 [[nodiscard]] PRECAST_API ClassFiles arrange_by_class(const std::vector<std::string>& paths,
                                                       const std::vector<std::string>& folders,
-                                                      const std::string& place,
+                                                      const std::string& where,
                                                       const std::vector<std::string>& classes = {});
 
 }  // namespace precast::data

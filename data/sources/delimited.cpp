@@ -8,8 +8,8 @@
 
 namespace precast::data {
 
-DelimitedReader::DelimitedReader(std::string_view text, char delimiter, std::string place)
-    : text_(text), delimiter_(delimiter), place_(std::move(place)) {}
+DelimitedReader::DelimitedReader(std::string_view text, char delimiter, std::string where)
+    : text_(text), delimiter_(delimiter), where_(std::move(where)) {}
 
 bool DelimitedReader::next(std::vector<std::string>& cells) {
   while (take_line_end()) {
@@ -23,8 +23,10 @@ bool DelimitedReader::next(std::vector<std::string>& cells) {
   } while (take(delimiter_));
   cells.resize(count);
   if (!at_end() && !take_line_end()) {
-    throw DataError(fmt::format(
-        "{}: line {}: expected a delimiter after a closing quote, got other text", place_, line_));
+    throw DataError(
+        fmt::format("{}: line {}: expected a delimiter after a closing quote, got another "
+                    "character",
+                    where_, line_));
   }
   return true;
 }
@@ -63,7 +65,7 @@ void DelimitedReader::read_quoted(std::string& cell) {
     cell += c;
   }
   throw DataError(fmt::format("{}: line {}: expected a closing quote, got the end of the file",
-                              place_, first_line));
+                              where_, first_line));
 }
 
 }  // namespace precast::data

@@ -15,9 +15,9 @@ namespace precast::data {
 class PRECAST_API DelimitedReader {
  public:
   /// @param text  must outlive the reader. It may begin with any row.
-  /// @param place names the text in messages. Line numbers in messages count from the beginning of
+  /// @param where names the text in messages. Line numbers in messages count from the beginning of
   /// `text`.
-  DelimitedReader(std::string_view text, char delimiter, std::string place);
+  DelimitedReader(std::string_view text, char delimiter, std::string where);
 
   /// Reads the next row. @param cells overwritten; their memory is reused. @return false at the
   /// end. @throws DataError naming the line of a quote that is not closed, or is followed by other
@@ -35,7 +35,7 @@ class PRECAST_API DelimitedReader {
 
   std::string_view text_;
   char delimiter_;
-  std::string place_;
+  std::string where_;
   std::size_t at_ = 0;
   std::size_t row_at_ = 0;
   std::size_t line_ = 1;

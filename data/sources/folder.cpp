@@ -28,8 +28,8 @@ class FolderSource final : public Source {
     ClassFiles arranged = arrange_images(paths_, folders, options, root.string());
     files_ = std::move(arranged.files);
     class_names_ = std::move(arranged.class_names);
-    left_out_ = std::move(arranged.skipped);
-    if (left_out_.count() > 0) notes_["skipped_files"] = left_out_.count();
+    skipped_files_ = std::move(arranged.skipped);
+    if (skipped_files_.count() > 0) notes_["skipped_files"] = skipped_files_.count();
   }
 
   [[nodiscard]] std::uint64_t size() const override { return files_.size(); }
@@ -38,7 +38,7 @@ class FolderSource final : public Source {
     const ClassFile& file = files_[i];
     const fs::path path = root_ / paths_[file.path];
     return {path.string(),
-            {ImageInput{read_file(path), {}, promised_format(path.native())}, file.label}};
+            {ImageInput{read_file(path), {}, format_from_extension(path.native())}, file.label}};
   }
 
  private:

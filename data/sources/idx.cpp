@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "data/beton/format.h"
 #include "data/sources/archive.h"
 #include "framework/core/error.h"
 
@@ -74,7 +75,7 @@ void replace_last(std::string& text, std::string_view from, std::string_view to)
 }
 
 /// The file of labels next to `images`, plain or .gz.
-fs::path labels_beside(const fs::path& images) {
+fs::path find_labels(const fs::path& images) {
   std::string name = images.filename().string();
   if (name.find("images") == std::string::npos) {
     throw DataError(
@@ -100,13 +101,12 @@ class IdxSource final : public Source {
   explicit IdxSource(const fs::path& path)
       : path_(path),
         images_(read_idx(path, kImagesMagic)),
-        labels_(read_idx(labels_beside(path), kLabelsMagic)) {
+        labels_(read_idx(find_labels(path), kLabelsMagic)) {
     if (images_.shape[0] != labels_.shape[0]) {
       throw DataError(
           fmt::format("{}: expected as many labels as images, got {} images and {} labels",
                       path.string(), images_.shape[0], labels_.shape[0]));
     }
-    constexpr std::uint32_t kMaxSidePx = 65535;
     if (images_.shape[1] > kMaxSidePx || images_.shape[2] > kMaxSidePx) {
       throw DataError(fmt::format("{}: expected images of at most {} x {} px, got {} x {}",
                                   path.string(), kMaxSidePx, kMaxSidePx, images_.shape[2],

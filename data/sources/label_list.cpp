@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <set>
 #include <span>
@@ -18,6 +17,7 @@
 #include "data/sources/beton.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/parse_number.h"
 
 namespace precast::data {
 namespace {
@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kSeparators = " \t\r,;";
 constexpr std::string_view kKaggleHeader = "ImageId,PredictionString";
 /// The largest number of names in a message.
-constexpr std::size_t kMostNamed = 5;
+constexpr std::size_t kMaxNamed = 5;
 
 using Words = std::vector<std::string_view>;
 
@@ -73,8 +73,8 @@ std::string_view key_of(std::string_view path) {
   return is_image_name(name) ? name.substr(0, name.rfind('.')) : name;
 }
 
-/// The text from the first word to the last.
-std::string_view whole_line(const Words& words) {
+/// The part of a line from its first word to its last.
+std::string_view trimmed_line(const Words& words) {
   const char* const end = words.back().data() + words.back().size();
   return {words.front().data(), static_cast<std::size_t>(end - words.front().data())};
 }
@@ -93,8 +93,8 @@ NameSet folders_in(const std::vector<std::string>& paths) {
   return folders;
 }
 
-std::string some_of(const std::vector<std::string>& names) {
-  const auto shown = std::span(names).first(std::min(names.size(), kMostNamed));
+std::string abbreviated_list(const std::vector<std::string>& names) {
+  const auto shown = std::span(names).first(std::min(names.size(), kMaxNamed));
   const std::string more =
       names.size() > shown.size() ? fmt::format(" and {} more", names.size() - shown.size()) : "";
   return fmt::format("{}{}", fmt::join(shown, ", "), more);
@@ -104,27 +104,27 @@ std::string some_of(const std::vector<std::string>& names) {
 class ListArranger {
  public:
   ListArranger(const std::vector<std::string>& paths, const fs::path& list,
-               const ClassList& classes, const std::string& place)
+               const ClassList& classes, const std::string& where)
       : paths_(paths),
         list_(list.string()),
-        listed_(classes),
+        class_list_(classes),
         classes_(classes.names),
-        place_(place),
+        where_(where),
         file_(list) {
     for (std::size_t i = 0; i < paths.size(); ++i) {
-      if (leave_out(paths[i], skipped_)) continue;
+      if (skip_file(paths[i], skipped_)) continue;
       const auto [other, is_new] = images_.emplace(key_of(paths[i]), i);
       if (!is_new) {
         throw DataError(fmt::format(
             "{}: expected images whose names differ even without folder and extension "
             "(a list of labels such as {} is compared with these names), got {} and {}. "
             "Rename one",
-            place, list_, paths[other->second], paths[i]));
+            where, list_, paths[other->second], paths[i]));
       }
     }
     if (images_.empty())
       throw DataError(
-          fmt::format("{}: expected images for the labels of {}, got none", place, list_));
+          fmt::format("{}: expected images for the labels of {}, got none", where, list_));
   }
 
   ClassFiles arrange() {
@@ -195,8 +195,9 @@ class ListArranger {
         "{}: expected a label for each image of {} and no others, got {} images without a "
         "label{}{} "
         "and {} labels without an image{}{}",
-        list_, place_, unlabelled.size(), unlabelled.empty() ? "" : ": ", some_of(unlabelled),
-        surplus.size(), surplus.empty() ? "" : ": ", some_of(surplus)));
+        list_, where_, unlabelled.size(), unlabelled.empty() ? "" : ": ",
+        abbreviated_list(unlabelled), surplus.size(), surplus.empty() ? "" : ": ",
+        abbreviated_list(surplus)));
   }
 
   void label_in_order(const std::vector<Line>& lines) {
@@ -204,7 +205,7 @@ class ListArranger {
       throw DataError(
           fmt::format("{}: expected a line for each of the {} images of {}, in the order of their "
                       "names, got {}",
-                      list_, images_.size(), place_, lines.size()));
+                      list_, images_.size(), where_, lines.size()));
     }
     // The order of the whole names, as programs list them: `a-2.png`, `a.png`. Without extensions,
     // `a` would come first.
@@ -221,23 +222,21 @@ class ListArranger {
   /// A word that is a class's name takes precedence over a position in the list of classes.
   std::string_view class_of(std::string_view word, std::size_t line) const {
     if (known_.contains(word)) return word;
-    std::uint64_t number = 0;
-    const auto [stopped, failed] = std::from_chars(word.data(), word.data() + word.size(), number);
-    const bool is_number = failed == std::errc() && stopped == word.data() + word.size();
-    if (is_number && (classes_.empty() || listed_.from_dataset)) {
+    const auto number = parse_number<std::uint64_t>(word);
+    if (number && (classes_.empty() || class_list_.from_dataset)) {
       throw DataError(fmt::format(
           "{}: line {}: expected the name of a class, such as n01440764, got the number {}. "
           "ILSVRC numbers its classes from 1: replace the numbers by names, or give the list of "
           "WordNet ids in the order of these numbers with --class-names, for the training set too",
           list_, line, word));
     }
-    if (is_number && (number < 1 || number > classes_.size())) {
+    if (number && (*number < 1 || *number > classes_.size())) {
       throw DataError(
           fmt::format("{}: line {}: expected the number of a class in the --class-names file, from "
                       "1 to {} (empty lines do not count), got {}",
                       list_, line, classes_.size(), word));
     }
-    if (is_number) return classes_[number - 1];
+    if (number) return classes_[*number - 1];
     if (!classes_.empty()) {
       throw DataError(
           fmt::format("{}: line {}: expected one of the {} classes of --class-names, got '{}'",
@@ -248,15 +247,15 @@ class ListArranger {
 
   const std::vector<std::string>& paths_;
   const std::string list_;
-  const ClassList& listed_;
+  const ClassList& class_list_;
   const std::vector<std::string>& classes_;
   const std::unordered_set<std::string_view> known_{classes_.begin(), classes_.end()};
-  const std::string& place_;
+  const std::string& where_;
   MappedFile file_;
   /// Index of each image's path, by its key.
   std::map<std::string_view, std::size_t> images_;
   Labels labels_;
-  LeftOutFiles skipped_;
+  SkippedFiles skipped_;
 };
 
 }  // namespace
@@ -264,16 +263,16 @@ class ListArranger {
 std::vector<std::string> read_class_list(const fs::path& file, const NameSet& names) {
   const MappedFile mapped(file);
   const std::vector<Line> lines = lines_of(mapped);
-  const bool whole = std::ranges::any_of(lines, [&](const Line& line) {
-    return line.words.size() > 1 && names.contains(whole_line(line.words));
+  const bool names_are_lines = std::ranges::any_of(lines, [&](const Line& line) {
+    return line.words.size() > 1 && names.contains(trimmed_line(line.words));
   });
   std::vector<std::string> classes;
   for (const Line& line : lines)
-    classes.emplace_back(whole ? whole_line(line.words) : line.words[0]);
+    classes.emplace_back(names_are_lines ? trimmed_line(line.words) : line.words[0]);
   if (classes.empty())
     throw DataError(
         fmt::format("{}: expected a class on each line, got an empty file", file.string()));
-  if (const auto same = labels_of_same_name(classes)) {
+  if (const auto same = find_duplicate_name(classes)) {
     throw DataError(fmt::format("{}: expected each class once, got '{}' again", file.string(),
                                 classes[static_cast<std::size_t>(same->first)]));
   }
@@ -287,7 +286,7 @@ ClassList read_classes(const fs::path& file, const NameSet& names) {
   const std::size_t field = default_label_field(reader);
   if (field < reader.fields().size()) {
     std::vector<std::string> classes = class_names_of(reader, field);
-    if (const auto same = labels_of_same_name(classes)) {
+    if (const auto same = find_duplicate_name(classes)) {
       throw DataError(fmt::format(
           "{}: expected a different name for each class, got '{}' for labels {} and {}. Give a "
           "list of names, one per line",
@@ -297,14 +296,14 @@ ClassList read_classes(const fs::path& file, const NameSet& names) {
     if (!classes.empty()) return {std::move(classes), /*from_dataset=*/true};
   }
   throw DataError(fmt::format(
-      "{}: expected a .beton file with class names, got one without. Give a list of names, one per "
-      "line",
+      "{}: expected a .beton file with class names, got a file without class names. Give a list of "
+      "names, one per line",
       file.string()));
 }
 
 ClassFiles arrange_by_list(const std::vector<std::string>& paths, const fs::path& list,
-                           const ClassList& classes, const std::string& place) {
-  return ListArranger(paths, list, classes, place).arrange();
+                           const ClassList& classes, const std::string& where) {
+  return ListArranger(paths, list, classes, where).arrange();
 }
 
 void ImageListOptions::options(Schema& schema) {
@@ -316,11 +315,11 @@ void ImageListOptions::options(Schema& schema) {
 
 ClassFiles arrange_images(const std::vector<std::string>& paths,
                           const std::vector<std::string>& folders, const ImageListOptions& options,
-                          const std::string& place) {
+                          const std::string& where) {
   const ClassList classes =
       read_classes(options.classes, options.classes.empty() ? NameSet() : folders_in(paths));
-  if (!options.labels.empty()) return arrange_by_list(paths, options.labels, classes, place);
-  return arrange_by_class(paths, folders, place, classes.names);
+  if (!options.labels.empty()) return arrange_by_list(paths, options.labels, classes, where);
+  return arrange_by_class(paths, folders, where, classes.names);
 }
 
 }  // namespace precast::data

@@ -68,7 +68,7 @@ inline constexpr const char* kClassesHelp =
 [[nodiscard]] PRECAST_API ClassFiles arrange_by_list(const std::vector<std::string>& paths,
                                                      const std::filesystem::path& list,
                                                      const ClassList& classes,
-                                                     const std::string& place);
+                                                     const std::string& where);
 
 /// Options of sources of image files.
 struct PRECAST_API ImageListOptions {
@@ -84,6 +84,6 @@ struct PRECAST_API ImageListOptions {
 /// Arranges images by the list in `options`, or by folder if there is none.
 [[nodiscard]] ClassFiles arrange_images(const std::vector<std::string>& paths,
                                         const std::vector<std::string>& folders,
-                                        const ImageListOptions& options, const std::string& place);
+                                        const ImageListOptions& options, const std::string& where);
 
 }  // namespace precast::data

@@ -8,7 +8,7 @@
 namespace precast::data {
 
 /// The files of a source that are left out of the dataset, grouped by reason.
-class LeftOutFiles {
+class SkippedFiles {
  public:
   /// The files that are left out for one reason: their number, and the names of the first ones.
   struct Files {
@@ -17,10 +17,10 @@ class LeftOutFiles {
   };
 
   void add(const std::string& reason, const std::string& name) {
-    constexpr std::size_t kMostNamed = 5;
+    constexpr std::size_t kMaxNamed = 5;
     Files& files = by_reason_[reason];
     ++files.count;
-    if (files.first.size() < kMostNamed) files.first.push_back(name);
+    if (files.first.size() < kMaxNamed) files.first.push_back(name);
   }
   /// The number of files for all reasons together.
   [[nodiscard]] std::uint64_t count() const {

@@ -12,7 +12,7 @@ namespace precast::data {
 namespace {
 
 /// Whether NumPy has elements of this kind (one of biufcS) and size.
-bool is_numpys(char kind, std::uint64_t bytes) {
+bool is_numpy_type(char kind, std::uint64_t bytes) {
   switch (kind) {
     case 'b':
       return bytes == 1;
@@ -30,12 +30,12 @@ bool is_numpys(char kind, std::uint64_t bytes) {
 
 }  // namespace
 
-NpyView view_npy(std::span<const std::byte> file, const std::string& place) {
-  NpyHeader header = parse_npy_header(file, place);
+NpyView view_npy(std::span<const std::byte> file, const std::string& where) {
+  NpyHeader header = parse_npy_header(file, where);
   const std::uint64_t element = dtype_bytes(header.descr);
-  if (element == 0 || header.descr[0] == '>' || !is_numpys(header.descr[1], element)) {
+  if (element == 0 || header.descr[0] == '>' || !is_numpy_type(header.descr[1], element)) {
     throw DataError(fmt::format("{}: expected a numeric dtype such as <f4, <i8 or |u1, got '{}'{}",
-                                place, header.descr,
+                                where, header.descr,
                                 element != 0 && header.descr[0] == '>'
                                     ? ". Save array.astype(array.dtype.newbyteorder('<'))"
                                     : ""));
@@ -51,13 +51,13 @@ NpyView view_npy(std::span<const std::byte> file, const std::string& place) {
     throw DataError(
         fmt::format("{}: expected the bytes of an array {}, got {} bytes. The file is "
                     "truncated or damaged",
-                    place, describe(view.format), view.elements.size()));
+                    where, describe(view.format), view.elements.size()));
   }
   return view;
 }
 
-ArrayInput npy_array(std::span<const std::byte> file, const std::string& place) {
-  NpyView view = view_npy(file, place);
+ArrayInput npy_array(std::span<const std::byte> file, const std::string& where) {
+  NpyView view = view_npy(file, where);
   if (view.format.shape.empty()) view.format.shape.push_back(1);
   return {std::move(view.format), {view.elements.begin(), view.elements.end()}};
 }

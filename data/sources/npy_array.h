@@ -17,15 +17,15 @@ struct NpyView {
 };
 
 /// Parses the header of a .npy file. The shape may contain zeros; for a single number it is empty.
-/// @param place names the file in messages. @throws DataError for elements other than bytes and
+/// @param where names the file in messages. @throws DataError for elements other than bytes and
 /// plain little-endian numbers of NumPy's sizes (objects, strings and records are errors), for
 /// Fortran order, and for truncated files.
-[[nodiscard]] NpyView view_npy(std::span<const std::byte> file, const std::string& place);
+[[nodiscard]] NpyView view_npy(std::span<const std::byte> file, const std::string& where);
 
 /// Returns the array of a .npy file in the form of an ndarray field; a single number becomes an
 /// array of shape [1].
 /// @throws DataError as view_npy()
 [[nodiscard]] PRECAST_API ArrayInput npy_array(std::span<const std::byte> file,
-                                               const std::string& place);
+                                               const std::string& where);
 
 }  // namespace precast::data

@@ -15,13 +15,13 @@ constexpr std::string_view kFloat64 = "<f8";
 
 /// @param value a number.
 void inspect_number(const Json& value, NumberList& list) {
-  list.whole = list.whole && value.is_number_integer();
+  list.all_integers = list.all_integers && value.is_number_integer();
   if (value.is_number_unsigned()) {
     const auto number = value.get<std::uint64_t>();
-    list.whole = list.whole && number <= INT64_MAX;
-    list.exact = list.exact && number <= kLargestExactInteger;
+    list.all_integers = list.all_integers && number <= INT64_MAX;
+    list.exact_as_float64 = list.exact_as_float64 && number <= kMaxExactInteger;
   } else if (value.is_number_integer()) {
-    list.exact = list.exact && value.get<std::int64_t>() >= -kLargestExactInteger;
+    list.exact_as_float64 = list.exact_as_float64 && value.get<std::int64_t>() >= -kMaxExactInteger;
   }
 }
 
@@ -39,14 +39,14 @@ void append(const Json& value, std::vector<std::byte>& bytes) {
 }  // namespace
 
 bool NumberList::merge(const NumberList& other) {
-  whole = whole && other.whole;
-  exact = exact && other.exact;
+  all_integers = all_integers && other.all_integers;
+  exact_as_float64 = exact_as_float64 && other.exact_as_float64;
   return shape == other.shape;
 }
 
 std::optional<ArrayFormat> NumberList::format() const {
-  if (whole) return ArrayFormat{std::string(kInt64), shape};
-  if (exact) return ArrayFormat{std::string(kFloat64), shape};
+  if (all_integers) return ArrayFormat{std::string(kInt64), shape};
+  if (exact_as_float64) return ArrayFormat{std::string(kFloat64), shape};
   return std::nullopt;
 }
 

@@ -11,17 +11,17 @@
 
 namespace precast::data {
 
-/// Every integer up to this one, and its negative, is a double.
-inline constexpr std::int64_t kLargestExactInteger = std::int64_t{1} << 53;
+/// 2^53: a double represents every integer from -2^53 to 2^53 exactly.
+inline constexpr std::int64_t kMaxExactInteger = std::int64_t{1} << 53;
 
 /// A JSON list of numbers, or of such lists with equal shapes: `[[1, 2], [3, 4]]`.
 struct NumberList {
   /// Without zeros; at most kMaxDimensions lengths.
   std::vector<std::uint64_t> shape;
   /// Whether all numbers are integers that int64 represents.
-  bool whole = true;
+  bool all_integers = true;
   /// Whether float64 represents all numbers.
-  bool exact = true;
+  bool exact_as_float64 = true;
 
   /// Merges the properties of the list in another row. @return false if the shapes differ
   [[nodiscard]] bool merge(const NumberList& other);

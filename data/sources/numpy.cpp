@@ -19,22 +19,14 @@
 #include "framework/core/archive/zip_file.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/lower_case.h"
 
 namespace precast::data {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kEnding = ".npy";
-constexpr std::uint64_t kMaxSidePx = 65535;
-
-std::string lower_case(std::string_view text) {
-  std::string lower(text);
-  std::ranges::transform(lower, lower.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  return lower;
-}
+constexpr std::string_view kExtension = ".npy";
 
 using FieldWords = std::array<std::string_view, 5>;
 /// The first word is the name of the field.
@@ -43,9 +35,9 @@ constexpr FieldWords kLabelNames = {"label", "labels", "y", "target", "targets"}
 /// The rank of a name that contains none of the words.
 constexpr int kNoRank = 4;
 
-/// How well a name fits one of the words, for the words `label` and `y`: 0 is `label`; 1 is `y`; 2
-/// is `y_train` or `train_y`, also with `test` or `val`; 3 is `y` with anything else before or
-/// after an underscore (`y_pos`).
+/// How well a name fits the words; 0 is best. With the words `label` and `y`: 0 is `label`; 1 is
+/// `y`; 2 is `y_train` or `train_y`, also with `test` or `val`; 3 is `y` with anything else before
+/// or after an underscore (`y_pos`).
 int rank_of(std::string_view name, const FieldWords& words) {
   const std::string lower = lower_case(name);
   if (lower == words[0]) return 0;
@@ -94,15 +86,15 @@ bool holds_pixels(const ArrayFormat& format) {
   return format.dtype == "|u1" && sides && (grey || (shape.size() == 4 && shape[3] == 3));
 }
 
-/// The field for the rows of an array. @param alone whether the array comes from a .npy file, so
-/// that its name has no meaning.
-SourceField field_of(const std::string& name, const ArrayFormat& format, bool alone) {
+/// The field for the rows of an array. @param is_unnamed whether the array comes from a .npy file,
+/// so that its name has no meaning.
+SourceField field_of(const std::string& name, const ArrayFormat& format, bool is_unnamed) {
   SourceField field{name.substr(0, kFieldNameBytes), "ndarray"};
-  if (name.size() > kFieldNameBytes) field.whole_name = name;
+  if (name.size() > kFieldNameBytes) field.full_name = name;
   const bool scalar =
       format.shape.size() == 1 || (format.shape.size() == 2 && format.shape[1] == 1);
   const char kind = format.dtype[1];
-  if (holds_pixels(format) && (alone || is_called(name, kImageNames))) {
+  if (holds_pixels(format) && (is_unnamed || is_called(name, kImageNames))) {
     field.type = "image";
   } else if (scalar && (kind == 'i' || kind == 'u' || kind == 'b')) {
     field.type = "int";
@@ -160,7 +152,7 @@ Value value_of(const Column& column, std::uint64_t i) {
 class NumpySource final : public Source {
  public:
   NumpySource(const fs::path& path, const NumpyOptions& options) : path_(path) {
-    if (path.extension() == kEnding) {
+    if (path.extension() == kExtension) {
       add_file("array", path);
       if (const auto labels = labels_of(path, options)) add_file("label", *labels);
     } else {
@@ -207,7 +199,7 @@ class NumpySource final : public Source {
                                   text[images] == 'i' ? 'l' : 'L', text.substr(images + 6)));
     }
     for (const std::string& name : names) {
-      fs::path file = path.parent_path() / fmt::format("{}{}", name, kEnding);
+      fs::path file = path.parent_path() / fmt::format("{}{}", name, kExtension);
       if (file != path && fs::exists(file)) return file;
     }
     return std::nullopt;
@@ -223,9 +215,9 @@ class NumpySource final : public Source {
     try {
       const ZipReader zip(file.bytes(), path_.string());
       for (const std::string& member : zip.names()) {
-        if (!member.ends_with(kEnding)) {
+        if (!member.ends_with(kExtension)) {
           ++notes_["skipped_files"];
-          left_out_.add("not a .npy array", member);
+          skipped_files_.add("not a .npy array", member);
           continue;
         }
         std::span<const std::byte> bytes;
@@ -234,7 +226,7 @@ class NumpySource final : public Source {
         } else {
           bytes = unpacked_.emplace_back(unzip_member(file.bytes(), member, path_.string()));
         }
-        add(member.substr(0, member.size() - kEnding.size()), bytes,
+        add(member.substr(0, member.size() - kExtension.size()), bytes,
             fmt::format("{}:{}", path_.string(), member));
       }
     } catch (const CheckpointError& error) {
@@ -257,12 +249,12 @@ class NumpySource final : public Source {
   /// The order is: the image, the label, then all other columns as in the file.
   void choose_fields() {
     // The labels next to a .npy file are never its images.
-    bool alone = path_.extension() == kEnding;
+    bool is_unnamed = path_.extension() == kExtension;
     for (Column& column : columns_)
-      column.field = field_of(column.name, column.array.format, std::exchange(alone, false));
+      column.field = field_of(column.name, column.array.format, std::exchange(is_unnamed, false));
     const std::size_t images =
-        lead(0, kImageNames, [](const Column& column) { return column.field.type == "image"; });
-    (void)lead(images, kLabelNames, [](const Column& column) {
+        promote(0, kImageNames, [](const Column& column) { return column.field.type == "image"; });
+    (void)promote(images, kLabelNames, [](const Column& column) {
       return column.field.type == "int" && is_called(column.name, kLabelNames);
     });
     fields_.clear();
@@ -270,9 +262,10 @@ class NumpySource final : public Source {
   }
 
   /// Moves the first matching column whose name has the lowest rank to `place`, and gives its field
-  /// the name words[0], unless another array has this name. @return the place of the next column.
-  std::size_t lead(std::size_t place, const FieldWords& words,
-                   const std::function<bool(const Column&)>& matches) {
+  /// the name words[0], unless another array has this name. @return the position of the next
+  /// column.
+  std::size_t promote(std::size_t place, const FieldWords& words,
+                      const std::function<bool(const Column&)>& matches) {
     const auto begin = columns_.begin() + static_cast<std::ptrdiff_t>(place);
     auto found = columns_.end();
     for (auto column = begin; column != columns_.end(); ++column) {
@@ -283,7 +276,7 @@ class NumpySource final : public Source {
     if (found == columns_.end()) return place;
     if (std::ranges::find(columns_, words[0], &Column::name) == columns_.end()) {
       found->field.name = words[0];
-      found->field.whole_name.clear();
+      found->field.full_name.clear();
       // The array of a .npy file has no name.
       if (is_called(found->name, words)) found->field.chosen_from = found->name;
     }
@@ -304,7 +297,7 @@ void NumpyOptions::options(Schema& schema) {
 }
 
 std::unique_ptr<Source> open_numpy(const fs::path& path, const NumpyOptions& options) {
-  if (!options.labels.empty() && path.extension() != kEnding) {
+  if (!options.labels.empty() && path.extension() != kExtension) {
     throw ConfigError(
         fmt::format("{}: expected no --labels, got {}: the labels of a .npz are one of its "
                     "arrays. Name that array 'labels'",
@@ -314,7 +307,8 @@ std::unique_ptr<Source> open_numpy(const fs::path& path, const NumpyOptions& opt
 }
 
 bool is_numpy(const fs::path& path) {
-  return fs::is_regular_file(path) && (path.extension() == kEnding || path.extension() == ".npz");
+  return fs::is_regular_file(path) &&
+         (path.extension() == kExtension || path.extension() == ".npz");
 }
 
 }  // namespace precast::data

@@ -16,13 +16,14 @@ struct PRECAST_API NumpyOptions {
 };
 
 /// Opens NumPy arrays with one row per sample (first axis): a .npz archive, in which each array is
-/// a field, or one .npy file with an array of labels next to it. How arrays map to fields:
+/// a field, or one .npy file, with or without a file of labels next to it. How arrays map to
+/// fields:
 ///
 /// | array | field |
 /// | --- | --- |
 /// | uint8 [n, H, W, 3], [n, H, W, 1] or [n, H, W], named as below | image |
 /// | integers or booleans, [n] or [n, 1] | int |
-/// | floats, [n] or [n, 1] | float |
+/// | floats of 16 to 64 bits, [n] or [n, 1] | float |
 /// | bytes (`S`), [n] | bytes, without trailing zeros |
 /// | any other | ndarray of a sample's shape |
 ///
@@ -35,8 +36,8 @@ struct PRECAST_API NumpyOptions {
 /// new one. In both cases, the best match is chosen: an array that is called `image` or `label`;
 /// else one whose whole name is another of the words above (`y`); else a word with train, test or
 /// val (`y_train`); else a word with other words (`y_pos`). Of equally good matches, the first one
-/// in the file is chosen. Upper and lower case are the same. These two fields come first; the
-/// others keep the first 16 characters of their names. The labels of `x_train.npy` are in
+/// in the file is chosen. Case does not matter. These two fields come first; all others have the
+/// names of their arrays, truncated to 16 characters. The labels of `x_train.npy` are in
 /// y_train.npy, those of `train_images.npy` in train_labels.npy, those of any NAME.npy in
 /// NAME_labels.npy, or in the file that `options` name. Files are mapped; compressed members of a
 /// .npz are unpacked into memory.

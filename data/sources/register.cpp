@@ -22,7 +22,7 @@
 namespace precast::data {
 namespace {
 
-constexpr const char* kShards = "webdataset";
+constexpr const char* kWebDataset = "webdataset";
 
 }  // namespace
 
@@ -42,7 +42,7 @@ void register_sources(SourceRegistry& sources) {
   sources.add("cifar",
               "CIFAR binary: a folder with data_batch_*.bin or train.bin, or one .bin file",
               is_cifar, open_cifar);
-  sources.add(kShards,
+  sources.add(kWebDataset,
               "a WebDataset shard, a folder of them, or a list such as 'train-{000..127}.tar'",
               is_webdataset, open_webdataset);
   sources.add("folder",
@@ -51,7 +51,7 @@ void register_sources(SourceRegistry& sources) {
               is_folder, open_folder);
   sources.add("idx", "the images file of an IDX pair (MNIST family), plain or .gz", is_idx,
               open_idx);
-  sources.add("numpy", "NumPy arrays: a .npz file, or a .npy file and another one with its labels",
+  sources.add("numpy", "NumPy arrays: a .npz file, or a .npy file and a second one with its labels",
               is_numpy, open_numpy);
   sources.add("table", "a list of samples (.csv, .tsv or .jsonl) with one field per column",
               is_table, open_table);
@@ -78,11 +78,11 @@ std::string kind_of_source(const SourceRegistry& sources, const std::filesystem:
     if (kind == "auto" || kind == "beton") return "beton";
     throw ConfigError(
         fmt::format("{}: expected a remote file to be a .beton file, got --source-kind {}",
-                    shown_url(path.string()), kind));
+                    redacted_url(path.string()), kind));
   }
   const std::vector<std::filesystem::path> paths = source_paths(path);
   if (paths.size() > 1) {
-    if (kind == "auto" || kind == kShards) return kShards;
+    if (kind == "auto" || kind == kWebDataset) return kWebDataset;
     throw ConfigError(
         fmt::format("{}: expected one source of kind {}, got a list in braces. Only WebDataset "
                     "shards can be given as a list",

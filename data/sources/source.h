@@ -25,12 +25,12 @@ struct SourceField {
   /// custom field the arguments in its descriptor.
   FieldTag tag = {};
   std::vector<std::byte> arguments = {};
-  /// What the source calls a field that was chosen as `image` or `label`, such as the name of an
-  /// array; empty for other fields. Reported to the user.
+  /// The source's own name for a field that was chosen as `image` or `label`, such as the name of
+  /// an array; empty for all other fields. Reported to the user.
   std::string chosen_from = {};
-  /// What the source calls a field if the file can store only the beginning of that name; else
-  /// empty.
-  std::string whole_name = {};
+  /// The source's own name for a field if it is too long for the file, which then stores its
+  /// beginning; otherwise empty.
+  std::string full_name = {};
 };
 
 /// A dataset in another format, to be written as .beton. Opening it finds its samples, fields and
@@ -53,14 +53,14 @@ class PRECAST_API Source {
   [[nodiscard]] const std::vector<std::string>& class_names() const { return class_names_; }
   /// The field that class_names() belong to; empty: the first int field.
   [[nodiscard]] const std::string& class_field() const { return class_field_; }
-  /// The class names of other int fields, by field; only a .beton file has any.
+  /// The class names of all other int fields, by field; empty except for a .beton file.
   [[nodiscard]] const std::map<std::string, std::vector<std::string>>& other_class_names() const {
     return other_class_names_;
   }
-  /// Counts to report to the user after opening the dataset: `skipped_files` ...
+  /// Counts to report to the user after opening the dataset, such as `skipped_files`.
   [[nodiscard]] const Tally& notes() const { return notes_; }
   /// Files of the dataset that are not read.
-  [[nodiscard]] const LeftOutFiles& left_out() const { return left_out_; }
+  [[nodiscard]] const SkippedFiles& skipped_files() const { return skipped_files_; }
 
  protected:
   std::vector<SourceField> fields_ = {{"image", "image"}, {"label", "int"}};
@@ -68,7 +68,7 @@ class PRECAST_API Source {
   std::string class_field_;
   std::map<std::string, std::vector<std::string>> other_class_names_;
   Tally notes_;
-  LeftOutFiles left_out_;
+  SkippedFiles skipped_files_;
 };
 
 }  // namespace precast::data

@@ -32,7 +32,7 @@ namespace fs = std::filesystem;
 /// A row as strings. In .jsonl, each is a JSON document, except that strings have no quotes.
 struct Row {
   std::vector<std::string> cells;
-  std::vector<CellForm> forms;
+  std::vector<CellType> cell_types;
   /// The cells that are lists of numbers; set only when the file is opened, and empty for delimited
   /// text.
   std::vector<std::optional<NumberList>> lists = {};
@@ -44,18 +44,18 @@ class TableSource : public Source {
   [[nodiscard]] std::uint64_t size() const override { return rows_.size(); }
 
   [[nodiscard]] Sample sample(std::uint64_t i) const override {
-    Sample sample{fmt::format("{}: row {}", place(), i + 1), {}};
+    Sample sample{fmt::format("{}: row {}", path_text(), i + 1), {}};
     Row row;
     read_row(rows_[i], row);
-    if (row.cells.size() != fields_.size()) throw changed(sample.name);
+    if (row.cells.size() != fields_.size()) throw row_changed_error(sample.name);
     for (std::size_t field = 0; field < fields_.size(); ++field) {
       const std::size_t column = column_of_[field];
-      if (column == class_at_) {
+      if (column == class_column_) {
         sample.values.emplace_back(label_of(row.cells[column], sample.name));
         continue;
       }
       sample.values.push_back(
-          value_of(fields_[field], std::move(row.cells[column]), row.forms[column], sample));
+          value_of(fields_[field], std::move(row.cells[column]), row.cell_types[column], sample));
     }
     return sample;
   }
@@ -63,7 +63,7 @@ class TableSource : public Source {
  protected:
   explicit TableSource(const fs::path& path) : file_(path) { fields_.clear(); }
 
-  [[nodiscard]] std::string place() const { return file_.path().string(); }
+  [[nodiscard]] std::string path_text() const { return file_.path().string(); }
   [[nodiscard]] std::string_view text() const {
     std::string_view all(reinterpret_cast<const char*>(file_.bytes().data()), file_.bytes().size());
     if (all.starts_with("\xEF\xBB\xBF")) all.remove_prefix(3);
@@ -75,28 +75,29 @@ class TableSource : public Source {
     rows_.push_back(at);
     columns_.resize(row.cells.size());
     for (std::size_t i = 0; i < columns_.size(); ++i) {
-      columns_[i].add(row.cells[i], row.forms[i], row.lists.empty() ? std::nullopt : row.lists[i]);
+      columns_[i].add(row.cells[i], row.cell_types[i],
+                      row.lists.empty() ? std::nullopt : row.lists[i]);
     }
   }
   /// Call after the last row. @throws DataError if the names are a sample.
   void check_names(const std::vector<std::string>& names) const {
-    if (const auto value = value_in_names(names, columns_))
+    if (const auto value = find_value_in_header(names, columns_))
       throw DataError(
           fmt::format("{}: expected a line of column names, got '{}', which looks like a sample. "
                       "Add a line of names, or rename the columns",
-                      place(), *value));
+                      path_text(), *value));
   }
   /// Call after the last row. @throws ConfigError, DataError
   void name_fields(const std::vector<std::string>& names, const TableOptions& options) {
-    if (rows_.empty()) throw DataError(fmt::format("{}: expected samples, got none", place()));
+    if (rows_.empty()) throw DataError(fmt::format("{}: expected samples, got none", path_text()));
     choose_kinds(names, options);
-    for (std::string& name : field_names(names, place())) {
+    for (std::string& name : field_names(names, path_text())) {
       const std::size_t i = fields_.size();
-      const bool is_cut = name.size() < names[i].size();
+      const bool is_truncated = name.size() < names[i].size();
       column_of_.push_back(i);
       fields_.push_back({std::move(name), columns_[i].kind()});
-      if (is_cut) {
-        fields_.back().whole_name = names[i];
+      if (is_truncated) {
+        fields_.back().full_name = names[i];
         ++notes_["cut_column_names"];
       }
       if (fields_.back().type == "ndarray") fields_.back().array = *columns_[i].array();
@@ -104,38 +105,39 @@ class TableSource : public Source {
   }
   /// Call after name_fields(). @throws ConfigError, DataError
   void find_labels(const std::vector<std::string>& names, const TableOptions& options) {
-    class_at_ = class_column(names, options);
-    if (class_at_ != kNone) {
+    class_column_ = class_column(names, options);
+    if (class_column_ != kNone) {
       read_class_column(options);
-      place_labels(class_at_);
+      move_labels_first(class_column_);
     } else if (const auto label = label_column(names, columns_)) {
-      place_labels(*label);
+      move_labels_first(*label);
     }
   }
 
  private:
   static constexpr std::size_t kNone = SIZE_MAX;
 
-  /// Makes the strings of column class_at_ labels.
+  /// Makes the strings of column class_column_ labels.
   void read_class_column(const TableOptions& options) {
-    class_field_ = fields_[class_at_].name;
-    std::vector<std::string> texts = texts_in(class_at_);
+    class_field_ = fields_[class_column_].name;
+    std::vector<std::string> texts = distinct_texts(class_column_);
     class_names_ = read_classes(options.classes, {texts.begin(), texts.end()}).names;
     if (class_names_.empty()) class_names_ = std::move(texts);
     labels_ = labels_by_name(class_names_);
-    fields_[class_at_].type = "int";
+    fields_[class_column_].type = "int";
     // Look up every row now, so that a class missing in the list is reported before anything is
     // written.
     Row row;
     for (std::size_t i = 0; !options.classes.empty() && i < rows_.size(); ++i) {
       read_row(rows_[i], row);
-      static_cast<void>(label_of(row.cells[class_at_], fmt::format("{}: row {}", place(), i + 1)));
+      static_cast<void>(
+          label_of(row.cells[class_column_], fmt::format("{}: row {}", path_text(), i + 1)));
     }
   }
 
   /// Moves the labels' field before all other int fields, because training reads the first one.
   /// @param label the column of this field.
-  void place_labels(std::size_t label) {
+  void move_labels_first(std::size_t label) {
     const auto end = static_cast<std::ptrdiff_t>(label) + 1;
     const auto first = std::ranges::find(fields_, "int", &SourceField::type) - fields_.begin();
     std::rotate(fields_.begin() + first, fields_.begin() + end - 1, fields_.begin() + end);
@@ -150,14 +152,14 @@ class TableSource : public Source {
         const std::string& first = chosen.emplace(i, kind).first->second;
         if (first != kind) {
           throw ConfigError(fmt::format("{}: expected one kind for column '{}', got {} and {}",
-                                        place(), name, first, kind));
+                                        path_text(), name, first, kind));
         }
         const std::string own = columns_[i].kind();
         if (columns_[i].choose(kind)) continue;
         throw ConfigError(
             fmt::format("{}: expected numbers that a float64 represents in column '{}', to store "
                         "it as {}, got a column of kind {}",
-                        place(), name, kind, own));
+                        path_text(), name, kind, own));
       }
     };
     choose(options.texts, "bytes");
@@ -165,12 +167,13 @@ class TableSource : public Source {
     choose(options.floats, "float");
   }
 
-  /// The column with this name, entire or truncated. @param kind wanted, for the message.
+  /// The column with this name, entire or truncated. @param kind the requested kind, for the
+  /// message.
   /// @throws ConfigError
   [[nodiscard]] std::size_t column_called(const std::string& name, const std::string& kind,
                                           const std::vector<std::string>& names) const {
     if (const auto column = find_column(name, names)) return *column;
-    throw ConfigError(fmt::format("{}: expected a column to store as {}, got '{}'. {}", place(),
+    throw ConfigError(fmt::format("{}: expected a column to store as {}, got '{}'. {}", path_text(),
                                   kind, name, suggest(name, names)));
   }
 
@@ -181,7 +184,7 @@ class TableSource : public Source {
       const auto column = find_column(options.class_column, names);
       if (!column) {
         throw ConfigError(fmt::format("--class-column: expected a column of {}, got '{}'. {}",
-                                      place(), options.class_column,
+                                      path_text(), options.class_column,
                                       suggest(options.class_column, names)));
       }
       if (columns_[*column].has_texts()) return *column;
@@ -196,23 +199,24 @@ class TableSource : public Source {
       throw ConfigError(fmt::format(
           "--class-names: expected a column of class names in {}, got {}. Name the column with "
           "--class-column",
-          place(), label ? fmt::format("the int column '{}'", names[*label]) : "none"));
+          path_text(), label ? fmt::format("the int column '{}'", names[*label]) : "none"));
     }
     return kNone;
   }
 
   /// The sorted strings of a column. @throws DataError for an empty string
-  [[nodiscard]] std::vector<std::string> texts_in(std::size_t column) const {
+  [[nodiscard]] std::vector<std::string> distinct_texts(std::size_t column) const {
     std::set<std::string> texts;
     Row row;
     for (std::size_t i = 0; i < rows_.size(); ++i) {
       read_row(rows_[i], row);
-      if (row.cells[column].empty()) throw no_class(fmt::format("{}: row {}", place(), i + 1));
+      if (row.cells[column].empty())
+        throw missing_class_error(fmt::format("{}: row {}", path_text(), i + 1));
       texts.insert(std::move(row.cells[column]));
     }
     return {texts.begin(), texts.end()};
   }
-  [[nodiscard]] DataError no_class(const std::string& row) const {
+  [[nodiscard]] DataError missing_class_error(const std::string& row) const {
     return DataError(
         fmt::format("{}: expected a class in column '{}', got an empty string. Fill it in, or keep "
                     "the column as text with --field-kind {}=bytes",
@@ -222,35 +226,36 @@ class TableSource : public Source {
   [[nodiscard]] std::int64_t label_of(const std::string& text, const std::string& row) const {
     const auto label = labels_.find(text);
     if (label != labels_.end()) return label->second;
-    if (text.empty()) throw no_class(row);
+    if (text.empty()) throw missing_class_error(row);
     throw DataError(fmt::format("{}: expected one of the {} classes in column '{}', got '{}'", row,
                                 class_names_.size(), class_field_, text));
   }
 
   virtual void read_row(std::size_t at, Row& row) const = 0;
 
-  [[nodiscard]] Value value_of(const SourceField& field, std::string cell, CellForm form,
+  [[nodiscard]] Value value_of(const SourceField& field, std::string cell, CellType cell_type,
                                const Sample& sample) const {
     const std::string& kind = field.type;
-    if (kind == "int") return number_of(parse_whole(cell), sample);
+    if (kind == "int") return number_of(parse_integer(cell), sample);
     if (kind == "float") return number_of(parse_float(cell), sample);
     if (kind == "image")
-      return ImageInput{read_file(file_.path().parent_path() / cell), {}, promised_format(cell)};
+      return ImageInput{
+          read_file(file_.path().parent_path() / cell), {}, format_from_extension(cell)};
     if (kind == "ndarray") {
       ArrayInput array{field.array, number_bytes(cell, field.array.dtype)};
       if (array.elements.size() != array_bytes(field.array, sample.name))
-        throw changed(sample.name);
+        throw row_changed_error(sample.name);
       return array;
     }
-    if (kind == "json" && form == CellForm::text) return nlohmann::json(cell).dump();
+    if (kind == "json" && cell_type == CellType::text) return nlohmann::json(cell).dump();
     return cell;
   }
   template <typename Number>
   static Value number_of(const std::optional<Number>& number, const Sample& sample) {
-    if (!number) throw changed(sample.name);
+    if (!number) throw row_changed_error(sample.name);
     return *number;
   }
-  static DataError changed(const std::string& row) {
+  static DataError row_changed_error(const std::string& row) {
     return DataError(
         fmt::format("{}: expected the row that was read before, got a different one. The list was "
                     "changed while it was read",
@@ -264,7 +269,7 @@ class TableSource : public Source {
   /// The column of each field.
   std::vector<std::size_t> column_of_;
   /// The column whose strings are class names, and the label of each name in class_names_.
-  std::size_t class_at_ = kNone;
+  std::size_t class_column_ = kNone;
   std::unordered_map<std::string_view, std::int64_t> labels_;
 };
 
@@ -272,16 +277,16 @@ class DelimitedTable final : public TableSource {
  public:
   DelimitedTable(const fs::path& path, char delimiter, const TableOptions& options)
       : TableSource(path), delimiter_(delimiter) {
-    DelimitedReader reader(text(), delimiter, place());
+    DelimitedReader reader(text(), delimiter, path_text());
     std::vector<std::string> names;
     if (!reader.next(names))
       throw DataError(
-          fmt::format("{}: expected a line of column names, got an empty file", place()));
-    Row row{{}, std::vector<CellForm>(names.size(), CellForm::cell)};
+          fmt::format("{}: expected a line of column names, got an empty file", path_text()));
+    Row row{{}, std::vector<CellType>(names.size(), CellType::cell)};
     while (reader.next(row.cells)) {
       if (row.cells.size() != names.size()) {
-        throw DataError(fmt::format("{}: row {}: expected {} cells, got {}", place(), size() + 1,
-                                    names.size(), row.cells.size()));
+        throw DataError(fmt::format("{}: row {}: expected {} cells, got {}", path_text(),
+                                    size() + 1, names.size(), row.cells.size()));
       }
       add_row(reader.offset(), row);
     }
@@ -292,8 +297,8 @@ class DelimitedTable final : public TableSource {
 
  private:
   void read_row(std::size_t at, Row& row) const override {
-    (void)DelimitedReader(text().substr(at), delimiter_, place()).next(row.cells);
-    row.forms.assign(row.cells.size(), CellForm::cell);
+    (void)DelimitedReader(text().substr(at), delimiter_, path_text()).next(row.cells);
+    row.cell_types.assign(row.cells.size(), CellType::cell);
   }
 
   const char delimiter_;
@@ -310,7 +315,7 @@ class JsonTable final : public TableSource {
         const auto parsed = parse_json_within_limits(one);
         if (size() == 0 && parsed.is_object())
           for (const auto& [name, value] : parsed.items()) names_.push_back(name);
-        take_values(parsed, fmt::format("{}: line {}", place(), line), row);
+        take_values(parsed, fmt::format("{}: line {}", path_text(), line), row);
         for (const std::string& name : names_)
           row.lists.push_back(read_number_list(parsed.at(name)));
         add_row(at, row);
@@ -330,7 +335,7 @@ class JsonTable final : public TableSource {
   void read_row(std::size_t at, Row& row) const override {
     // The limits were checked when the file was opened.
     take_values(nlohmann::ordered_json::parse(line_at(at), nullptr, /*allow_exceptions=*/false),
-                place(), row);
+                path_text(), row);
   }
 
   /// @param where file and line.
@@ -346,9 +351,9 @@ class JsonTable final : public TableSource {
     for (const std::string& name : names_) {
       const auto value = parsed.find(name);
       row.cells.push_back(value->is_string() ? value->get<std::string>() : value->dump());
-      row.forms.push_back(value->is_number()   ? CellForm::number
-                          : value->is_string() ? CellForm::text
-                                               : CellForm::other);
+      row.cell_types.push_back(value->is_number()   ? CellType::number
+                               : value->is_string() ? CellType::text
+                                                    : CellType::other);
     }
   }
 
@@ -387,8 +392,9 @@ std::unique_ptr<Source> open_table(const fs::path& path, const TableOptions& opt
 }
 
 bool is_table(const fs::path& path) {
-  const fs::path ending = path.extension();
-  return fs::is_regular_file(path) && (ending == ".csv" || ending == ".tsv" || ending == ".jsonl");
+  const fs::path extension = path.extension();
+  return fs::is_regular_file(path) &&
+         (extension == ".csv" || extension == ".tsv" || extension == ".jsonl");
 }
 
 }  // namespace precast::data

@@ -53,7 +53,8 @@ struct PRECAST_API TableOptions {
 /// Memory use is 8 bytes per row, plus the row that sample() reads.
 /// @throws IoError; DataError naming file, line and column, also if the first line of a .csv or
 /// .tsv looks like a sample (the name of an image, or a number that names a column of numbers), or
-/// if the name of a column is empty or not printable ASCII;
+/// if the name of a column is empty or not printable ASCII, or if two names have the same first 16
+/// bytes;
 /// ConfigError if `options` name a column that does not exist, or whose values do not fit
 [[nodiscard]] PRECAST_API std::unique_ptr<Source> open_table(const std::filesystem::path& path,
                                                              const TableOptions& options = {});

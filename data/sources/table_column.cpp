@@ -3,56 +3,50 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <functional>
 #include <iterator>
-#include <system_error>
 
 #include "data/beton/format.h"
 #include "data/sources/class_files.h"
 #include "framework/core/error.h"
+#include "framework/core/parse_number.h"
 
 namespace precast::data {
 namespace {
 
 template <typename Number>
-std::optional<Number> parse_number(std::string_view text) {
+std::optional<Number> parse_printed(std::string_view text) {
   const std::string_view digits = text.substr(text.starts_with('-') ? 1 : 0);
   if (digits.size() > 1 && digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9')
     return std::nullopt;
-  Number number{};
-  const auto [stopped, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text.empty() || failed != std::errc() || stopped != text.data() + text.size())
-    return std::nullopt;
-  return number;
+  return parse_number<Number>(text);
 }
 
 }  // namespace
 
-std::optional<std::int64_t> parse_whole(std::string_view text) {
-  return text == "-0" ? std::nullopt : parse_number<std::int64_t>(text);
+std::optional<std::int64_t> parse_integer(std::string_view text) {
+  return text == "-0" ? std::nullopt : parse_printed<std::int64_t>(text);
 }
 
 std::optional<double> parse_float(std::string_view text) {
   if (text.find('(') != std::string_view::npos) return std::nullopt;
   if (text.find_first_not_of("0123456789", text.starts_with('-') ? 1 : 0) ==
       std::string_view::npos) {
-    const auto number = parse_number<std::int64_t>(text);
-    if (!number || *number > kLargestExactInteger || *number < -kLargestExactInteger)
-      return std::nullopt;
+    const auto number = parse_printed<std::int64_t>(text);
+    if (!number || *number > kMaxExactInteger || *number < -kMaxExactInteger) return std::nullopt;
   }
-  return parse_number<double>(text);
+  return parse_printed<double>(text);
 }
 
-void TableColumn::add(const std::string& cell, CellForm form,
+void TableColumn::add(const std::string& cell, CellType cell_type,
                       const std::optional<NumberList>& list) {
   add_list(list);
-  numbers_ = numbers_ && (form == CellForm::number || form == CellForm::cell);
-  texts_ = texts_ && (form == CellForm::text || form == CellForm::cell);
-  whole_ = whole_ && numbers_ && parse_whole(cell).has_value();
-  floats_ = floats_ && numbers_ && parse_float(cell).has_value();
-  images_ = images_ && texts_ && is_image_name(cell);
+  all_numbers_ = all_numbers_ && (cell_type == CellType::number || cell_type == CellType::cell);
+  all_texts_ = all_texts_ && (cell_type == CellType::text || cell_type == CellType::cell);
+  all_integers_ = all_integers_ && all_numbers_ && parse_integer(cell).has_value();
+  all_floats_ = all_floats_ && all_numbers_ && parse_float(cell).has_value();
+  all_images_ = all_images_ && all_texts_ && is_image_name(cell);
 }
 
 bool TableColumn::choose(const std::string& chosen) {
@@ -60,31 +54,31 @@ bool TableColumn::choose(const std::string& chosen) {
     chosen_ = chosen;
     return true;
   }
-  whole_ = false;
-  if (list_) list_->whole = false;
+  all_integers_ = false;
+  if (list_) list_->all_integers = false;
   return kind() == "float" || kind() == "ndarray";
 }
 
 std::string TableColumn::kind() const {
   if (!chosen_.empty()) return chosen_;
-  if (whole_) return "int";
-  if (floats_) return "float";
-  if (images_) return "image";
-  if (numbers_ || texts_) return "bytes";
+  if (all_integers_) return "int";
+  if (all_floats_) return "float";
+  if (all_images_) return "image";
+  if (all_numbers_ || all_texts_) return "bytes";
   return array() ? "ndarray" : "json";
 }
 
 void TableColumn::add_list(const std::optional<NumberList>& list) {
   if (list_ && list)
-    lists_ = lists_ && list_->merge(*list);
+    all_lists_ = all_lists_ && list_->merge(*list);
   else
-    lists_ = lists_ && list && !has_rows_;
+    all_lists_ = all_lists_ && list && !has_rows_;
   if (!list_) list_ = list;
   has_rows_ = true;
 }
 
 std::vector<std::string> field_names(const std::vector<std::string>& columns,
-                                     const std::string& place) {
+                                     const std::string& where) {
   std::vector<std::string> names;
   for (const std::string& column : columns) {
     std::string name = column.substr(0, kFieldNameBytes);
@@ -96,13 +90,13 @@ std::vector<std::string> field_names(const std::vector<std::string>& columns,
                              : "Name the column or remove it";
       throw DataError(
           fmt::format("{}: column {}: expected a name of printable ASCII characters, got '{}'. {}",
-                      place, names.size() + 1, column, hint));
+                      where, names.size() + 1, column, hint));
     }
     if (const auto same = std::ranges::find(names, name); same != names.end()) {
       throw DataError(fmt::format(
           "{}: expected column names whose first {} bytes differ, got '{}' and '{}'. "
           "Rename one of them",
-          place, kFieldNameBytes, columns[static_cast<std::size_t>(same - names.begin())], column));
+          where, kFieldNameBytes, columns[static_cast<std::size_t>(same - names.begin())], column));
     }
     names.push_back(std::move(name));
   }
@@ -130,8 +124,8 @@ std::optional<std::size_t> label_column(const std::vector<std::string>& names,
   return texts;
 }
 
-std::optional<std::string> value_in_names(const std::vector<std::string>& names,
-                                          const std::vector<TableColumn>& columns) {
+std::optional<std::string> find_value_in_header(const std::vector<std::string>& names,
+                                                const std::vector<TableColumn>& columns) {
   std::vector<double> numbers;
   std::string first;
   for (std::size_t i = 0; i < columns.size(); ++i) {

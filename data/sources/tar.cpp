@@ -34,9 +34,9 @@ class TarSource final : public Source {
     ClassFiles arranged = arrange_images(paths, index_.folders, options, path.string());
     files_ = std::move(arranged.files);
     class_names_ = std::move(arranged.class_names);
-    keep_last_of_name();
-    left_out_ = std::move(arranged.skipped);
-    if (left_out_.count() > 0) notes_["skipped_files"] = left_out_.count();
+    drop_replaced_members();
+    skipped_files_ = std::move(arranged.skipped);
+    if (skipped_files_.count() > 0) notes_["skipped_files"] = skipped_files_.count();
   }
 
   [[nodiscard]] std::uint64_t size() const override { return files_.size(); }
@@ -46,26 +46,27 @@ class TarSource final : public Source {
     const TarMember& member = index_.files[file.path];
     return {
         fmt::format("{}:{}", file_.path().string(), member.path),
-        {ImageInput{{member.bytes.begin(), member.bytes.end()}, {}, promised_format(member.path)},
+        {ImageInput{
+             {member.bytes.begin(), member.bytes.end()}, {}, format_from_extension(member.path)},
          file.label}};
   }
 
  private:
   /// `tar -r` can add several members with the same name; after unpacking, the last one remains.
-  void keep_last_of_name() {
+  void drop_replaced_members() {
     const auto path_of = [this](const ClassFile& file) -> std::string_view {
       return index_.files[file.path].path;
     };
-    std::vector<ClassFile> kept;
+    std::vector<ClassFile> unique_files;
     for (const ClassFile& file : files_) {
-      if (kept.empty() || path_of(kept.back()) != path_of(file)) {
-        kept.push_back(file);
+      if (unique_files.empty() || path_of(unique_files.back()) != path_of(file)) {
+        unique_files.push_back(file);
       } else {
-        kept.back().path = std::max(kept.back().path, file.path);
+        unique_files.back().path = std::max(unique_files.back().path, file.path);
         ++notes_["replaced_members"];
       }
     }
-    files_ = std::move(kept);
+    files_ = std::move(unique_files);
   }
 
   MappedFile file_;
@@ -87,10 +88,10 @@ std::unique_ptr<Source> open_tar(const std::filesystem::path& path,
 }
 
 bool is_tar(const std::filesystem::path& path) {
-  constexpr std::array<std::string_view, 4> kEndings = {".tar", ".tar.gz", ".tgz", ".TAR"};
+  constexpr std::array<std::string_view, 4> kExtensions = {".tar", ".tar.gz", ".tgz", ".TAR"};
   const std::string name = path.filename().string();
   if (!std::filesystem::is_regular_file(path)) return false;
-  if (std::ranges::any_of(kEndings, [&](std::string_view end) { return name.ends_with(end); })) {
+  if (std::ranges::any_of(kExtensions, [&](std::string_view end) { return name.ends_with(end); })) {
     return true;
   }
   const MappedFile file(path);

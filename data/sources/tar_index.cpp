@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <new>
-#include <string_view>
 #include <utility>
 
 #include "data/sources/archive.h"
@@ -14,12 +13,10 @@
 namespace precast::data {
 namespace {
 
-constexpr std::string_view kTarEnding = ".tar";
-
 /// `./train//x/` becomes `train/x`. @throws DataError for a path that leads out of the archive.
-std::string clean_path(std::string_view name, const std::string& place) {
+std::string clean_path(std::string_view name, const std::string& where) {
   if (name.starts_with('/')) {
-    throw DataError(fmt::format("{}: expected relative paths, got '{}'", place, name));
+    throw DataError(fmt::format("{}: expected relative paths, got '{}'", where, name));
   }
   std::string clean;
   const std::string_view all = name;
@@ -27,7 +24,7 @@ std::string clean_path(std::string_view name, const std::string& place) {
     const std::string_view part = name.substr(0, name.find('/'));
     name.remove_prefix(std::min(name.size(), part.size() + 1));
     if (part == "..") {
-      throw DataError(fmt::format("{}: expected paths inside the archive, got '{}'", place, all));
+      throw DataError(fmt::format("{}: expected paths inside the archive, got '{}'", where, all));
     }
     if (part.empty() || part == ".") continue;
     if (!clean.empty()) clean += '/';
@@ -38,17 +35,17 @@ std::string clean_path(std::string_view name, const std::string& place) {
 
 /// Whether a warning says that a name (of a file or an owner) cannot be converted in this locale.
 /// The name's bytes are available nevertheless. libarchive has no error number for this warning.
-bool is_about_a_name(archive* reader) {
+bool is_name_conversion_warning(archive* reader) {
   const char* text = archive_error_string(reader);
   return text != nullptr && std::string_view(text).find("can't be converted") != std::string::npos;
 }
 
 class Indexer {
  public:
-  Indexer(std::span<const std::byte> archive, const std::string& place)
-      : archive_(archive), place_(place) {}
+  Indexer(std::span<const std::byte> archive, const std::string& where)
+      : archive_(archive), where_(where) {}
 
-  TarIndex index(std::size_t most_files) {
+  TarIndex index(std::size_t max_files) {
     const ArchiveReader reader(archive_read_new());
     if (reader == nullptr) throw std::bad_alloc();
     archive_read_support_format_tar(reader.get());
@@ -56,14 +53,14 @@ class Indexer {
     // block: this gives their positions, and only headers are read.
     int status = archive_read_open_memory(reader.get(), archive_.data(), archive_.size());
     archive_entry* entry = nullptr;
-    while (status == ARCHIVE_OK && index_.files.size() < most_files) {
+    while (status == ARCHIVE_OK && index_.files.size() < max_files) {
       status = archive_read_next_header(reader.get(), &entry);
-      if (status == ARCHIVE_WARN && is_about_a_name(reader.get())) status = ARCHIVE_OK;
+      if (status == ARCHIVE_WARN && is_name_conversion_warning(reader.get())) status = ARCHIVE_OK;
       if (status == ARCHIVE_OK) add(reader.get(), entry);
     }
     if (status != ARCHIVE_EOF && status != ARCHIVE_OK) {
       const char* text = archive_error_string(reader.get());
-      throw DataError(fmt::format("{}: expected an intact tar file, got a damaged one ({})", place_,
+      throw DataError(fmt::format("{}: expected an intact tar file, got a damaged one ({})", where_,
                                   text == nullptr ? "?" : text));
     }
     return std::move(index_);
@@ -73,7 +70,7 @@ class Indexer {
   void add(archive* reader, archive_entry* entry) {
     const char* name = archive_entry_pathname(entry);
     if (name == nullptr) name = archive_entry_pathname_utf8(entry);
-    std::string path = clean_path(name == nullptr ? "" : name, place_);
+    std::string path = clean_path(name == nullptr ? "" : name, where_);
     const auto type = archive_entry_filetype(entry);
     const bool link = archive_entry_hardlink(entry) != nullptr;
     if (type == AE_IFDIR && !link) {
@@ -85,7 +82,7 @@ class Indexer {
       throw DataError(
           fmt::format("{}: expected only files and folders, without links, got '{}', which is "
                       "neither",
-                      place_, name == nullptr ? "" : name));
+                      where_, name == nullptr ? "" : name));
     }
   }
 
@@ -103,33 +100,33 @@ class Indexer {
       throw DataError(
           fmt::format("{}: expected {} bytes of '{}' in one piece, got {}. The archive is "
                       "truncated, or the member is sparse",
-                      place_, size, path, got));
+                      where_, size, path, got));
     }
     return {begin, size};
   }
 
   std::span<const std::byte> archive_;
-  const std::string& place_;
+  const std::string& where_;
   TarIndex index_;
 };
 
 }  // namespace
 
-TarIndex index_tar(std::span<const std::byte> archive, const std::string& place,
-                   std::size_t most_files) {
-  return Indexer(archive, place).index(most_files);
+TarIndex index_tar(std::span<const std::byte> archive, const std::string& where,
+                   std::size_t max_files) {
+  return Indexer(archive, where).index(max_files);
 }
 
-TarIndex open_inner_tars(TarIndex outer, const std::string& place) {
+TarIndex open_inner_tars(TarIndex outer, const std::string& where) {
   TarIndex opened;
   opened.folders = std::move(outer.folders);
   for (TarMember& member : outer.files) {
-    if (!member.path.ends_with(kTarEnding)) {
+    if (!member.path.ends_with(kTarExtension)) {
       opened.files.push_back(std::move(member));
       continue;
     }
-    const std::string folder = member.path.substr(0, member.path.size() - kTarEnding.size());
-    TarIndex inner = index_tar(member.bytes, fmt::format("{}:{}", place, member.path));
+    const std::string folder = member.path.substr(0, member.path.size() - kTarExtension.size());
+    TarIndex inner = index_tar(member.bytes, fmt::format("{}:{}", where, member.path));
     opened.folders.push_back(folder);
     for (const std::string& path : inner.folders) opened.folders.push_back(folder + '/' + path);
     for (const TarMember& file : inner.files)

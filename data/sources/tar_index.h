@@ -4,11 +4,14 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "framework/core/export.h"
 
 namespace precast::data {
+
+inline constexpr std::string_view kTarExtension = ".tar";
 
 /// A file inside a tar archive.
 struct TarMember {
@@ -24,15 +27,15 @@ struct TarIndex {
 };
 
 /// Finds the files of an uncompressed archive in memory. Only its headers are read, so the memory
-/// can be a mapped file. @param place names the archive in messages. @throws DataError for a
+/// can be a mapped file. @param where names the archive in messages. @throws DataError for a
 /// damaged or truncated archive, paths that lead out of it, and members that are neither files nor
-/// folders. @param most_files stops after this number of files.
+/// folders. @param max_files stops after this number of files.
 [[nodiscard]] PRECAST_API TarIndex index_tar(std::span<const std::byte> archive,
-                                             const std::string& place,
-                                             std::size_t most_files = SIZE_MAX);
+                                             const std::string& where,
+                                             std::size_t max_files = SIZE_MAX);
 
 /// Replaces members that are archives themselves (ImageNet's train tar has one per class) with
 /// their contents: `n01440764.tar` becomes a folder. @throws DataError as above
-[[nodiscard]] PRECAST_API TarIndex open_inner_tars(TarIndex outer, const std::string& place);
+[[nodiscard]] PRECAST_API TarIndex open_inner_tars(TarIndex outer, const std::string& where);
 
 }  // namespace precast::data

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,21 +16,24 @@
 #include "data/sources/tar_index.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/lower_case.h"
+#include "framework/core/parse_number.h"
 
 namespace precast::data {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kTarEnding = ".tar";
-constexpr std::array<std::string_view, 6> kImages = {"jpg", "jpeg", "png", "webp", "ppm", "pgm"};
-constexpr std::array<std::string_view, 5> kIntegers = {"cls", "index", "inx", "id", "count"};
+constexpr std::array<std::string_view, 6> kImageExtensions = {"jpg",  "jpeg", "png",
+                                                              "webp", "ppm",  "pgm"};
+constexpr std::array<std::string_view, 5> kIntegerExtensions = {"cls", "index", "inx", "id",
+                                                                "count"};
 /// Number of members read to distinguish shards from a tar of class folders.
-constexpr std::size_t kRecognizedBy = 16;
+constexpr std::size_t kMaxProbedMembers = 16;
 
 struct Name {
   std::string_view key;
-  std::string_view ending;
+  std::string_view extension;
 };
 
 /// `train/00001.seg.png`: key `train/00001`, ending `seg.png`. Returns nothing for a name that has
@@ -44,24 +46,22 @@ std::optional<Name> split(std::string_view path) {
 }
 
 template <std::size_t kCount>
-bool is_one_of(std::string_view ending, const std::array<std::string_view, kCount>& endings) {
-  return std::ranges::find(endings, ending.substr(ending.rfind('.') + 1)) != endings.end();
+bool is_one_of(std::string_view extension, const std::array<std::string_view, kCount>& extensions) {
+  return std::ranges::find(extensions, extension.substr(extension.rfind('.') + 1)) !=
+         extensions.end();
 }
 
 /// Endings are case-insensitive.
-void lower_ending(std::string& path) {
-  const std::string_view ending = split(path)->ending;
-  std::transform(path.end() - static_cast<std::ptrdiff_t>(ending.size()), path.end(),
-                 path.end() - static_cast<std::ptrdiff_t>(ending.size()), [](char c) {
-                   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-                 });
+void lower_extension(std::string& path) {
+  const std::string extension = lower_case(split(path)->extension);
+  path.replace(path.size() - extension.size(), extension.size(), extension);
 }
 
 std::vector<fs::path> shards_of(const fs::path& path) {
   if (!fs::is_directory(path)) return {path};
   std::vector<fs::path> shards;
   for (const fs::directory_entry& entry : fs::directory_iterator(path))
-    if (entry.path().extension() == kTarEnding) shards.push_back(entry.path());
+    if (entry.path().extension() == kTarExtension) shards.push_back(entry.path());
   std::ranges::sort(shards);
   return shards;
 }
@@ -70,11 +70,10 @@ std::int64_t integer_of(std::span<const std::byte> bytes) {
   std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r' || text.back() == ' '))
     text.remove_suffix(1);
-  std::int64_t number = 0;
-  const auto [stopped, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (failed != std::errc() || stopped != text.data() + text.size())
+  const auto number = parse_number<std::int64_t>(text);
+  if (!number)
     throw DataError(fmt::format("expected a whole number, got '{}'", text.substr(0, 40)));
-  return number;
+  return *number;
 }
 
 /// A mapped shard and the index of its members.
@@ -105,17 +104,17 @@ class WebDataset final : public Source {
 
   [[nodiscard]] Sample sample(std::uint64_t i) const override {
     const std::span<const TarMember> members = members_of(samples_[i]);
-    Sample sample{place_of(i), {}};
+    Sample sample{sample_name(i), {}};
     for (std::size_t field = 0; field < fields_.size(); ++field) {
       const auto member = member_of(members, field);
       if (member == members.end()) {
         throw DataError(fmt::format("{}: expected a member .{}, as in the first sample, got none",
-                                    sample.name, endings_[field]));
+                                    sample.name, extensions_[field]));
       }
       try {
         sample.values.push_back(value_of(fields_[field].type, *member));
       } catch (const DataError& error) {
-        throw DataError(fmt::format("{}.{}: {}", sample.name, endings_[field], error.what()));
+        throw DataError(fmt::format("{}.{}: {}", sample.name, extensions_[field], error.what()));
       }
     }
     return sample;
@@ -123,43 +122,43 @@ class WebDataset final : public Source {
 
  private:
   /// Members [first, first + count) of a shard.
-  struct Members {
+  struct SampleSet {
     std::uint32_t shard;
     std::uint32_t count;
     std::uint64_t first;
   };
 
-  [[nodiscard]] std::span<const TarMember> members_of(const Members& sample) const {
+  [[nodiscard]] std::span<const TarMember> members_of(const SampleSet& sample) const {
     return std::span(shards_[sample.shard]->index.files).subspan(sample.first, sample.count);
   }
   /// Whether the member is a field's image in a different format from the first sample's, such as
   /// `seg.webp` instead of `seg.png`. Never true if the first sample has several images with that
   /// name.
-  [[nodiscard]] bool is_other_format(std::string_view ending, std::size_t field) const {
+  [[nodiscard]] bool is_other_format(std::string_view extension, std::size_t field) const {
     const auto same_name = [&](std::string_view other) {
-      return is_one_of(other, kImages) &&
-             ending.substr(0, ending.rfind('.') + 1) == other.substr(0, other.rfind('.') + 1);
+      return is_one_of(other, kImageExtensions) &&
+             extension.substr(0, extension.rfind('.') + 1) == other.substr(0, other.rfind('.') + 1);
     };
-    return same_name(ending) && same_name(endings_[field]) &&
-           std::ranges::count_if(endings_, same_name) == 1;
+    return same_name(extension) && same_name(extensions_[field]) &&
+           std::ranges::count_if(extensions_, same_name) == 1;
   }
   [[nodiscard]] std::span<const TarMember>::iterator member_of(std::span<const TarMember> members,
                                                                std::size_t field) const {
     const auto member = std::ranges::find_if(members, [&](const TarMember& candidate) {
-      return split(candidate.path)->ending == endings_[field];
+      return split(candidate.path)->extension == extensions_[field];
     });
     if (member != members.end()) return member;
     return std::ranges::find_if(members, [&](const TarMember& candidate) {
-      return is_other_format(split(candidate.path)->ending, field);
+      return is_other_format(split(candidate.path)->extension, field);
     });
   }
-  [[nodiscard]] std::string place_of(std::uint64_t i) const {
+  [[nodiscard]] std::string sample_name(std::uint64_t i) const {
     return fmt::format("{}:{}", shards_[samples_[i].shard]->file.path().string(),
                        split(members_of(samples_[i])[0].path)->key);
   }
 
-  void expect_new(const TarMember& member, std::span<const TarMember> before,
-                  std::size_t shard) const {
+  void reject_duplicate(const TarMember& member, std::span<const TarMember> before,
+                        std::size_t shard) const {
     if (std::ranges::find(before, member.path, &TarMember::path) == before.end()) return;
     throw DataError(fmt::format("{}: expected each member of a sample once, got {} again",
                                 shards_[shard]->file.path().string(), member.path));
@@ -171,15 +170,15 @@ class WebDataset final : public Source {
       const bool named = split(member.path).has_value();
       if (named) return false;
       ++notes_["skipped_files"];
-      left_out_.add("not named as a sample's member", member.path);
+      skipped_files_.add("not named as a sample's member", member.path);
       return true;
     });
     std::vector<TarMember>& files = shards_[shard]->index.files;
     for (std::size_t i = 0; i < files.size(); ++i) {
-      lower_ending(files[i].path);
+      lower_extension(files[i].path);
       const bool same = i > 0 && split(files[i].path)->key == split(files[i - 1].path)->key;
       if (same) {
-        expect_new(files[i], members_of(samples_.back()), shard);
+        reject_duplicate(files[i], members_of(samples_.back()), shard);
         ++samples_.back().count;
       } else {
         samples_.push_back({static_cast<std::uint32_t>(shard), 1, i});
@@ -189,13 +188,13 @@ class WebDataset final : public Source {
 
   /// The ending of the image that is called `image`: the first one without a dot, else the first
   /// one, because `depth.png` and `seg.png` are rarely the input. Empty if there is no image.
-  [[nodiscard]] std::string image_ending() const {
+  [[nodiscard]] std::string image_extension() const {
     std::string first;
     for (const TarMember& member : members_of(samples_[0])) {
-      const std::string_view ending = split(member.path)->ending;
-      if (!is_one_of(ending, kImages)) continue;
-      if (ending.find('.') == std::string_view::npos) return std::string(ending);
-      if (first.empty()) first = ending;
+      const std::string_view extension = split(member.path)->extension;
+      if (!is_one_of(extension, kImageExtensions)) continue;
+      if (extension.find('.') == std::string_view::npos) return std::string(extension);
+      if (first.empty()) first = extension;
     }
     return first;
   }
@@ -204,31 +203,31 @@ class WebDataset final : public Source {
     struct Choice {
       int rank;
       SourceField field;
-      std::string ending;
+      std::string extension;
     };
     std::vector<Choice> choices;
-    const auto lead = [](Choice& choice, int rank, const char* name) {
+    const auto promote = [](Choice& choice, int rank, const char* name) {
       choice.rank = rank;
       choice.field.name = name;
-      choice.field.whole_name.clear();
-      choice.field.chosen_from = choice.ending;
+      choice.field.full_name.clear();
+      choice.field.chosen_from = choice.extension;
     };
-    const std::string image = image_ending();
+    const std::string image = image_extension();
     for (const TarMember& member : members_of(samples_[0])) {
-      const std::string ending(split(member.path)->ending);
-      Choice choice{2, {ending.substr(0, kFieldNameBytes), "bytes"}, ending};
-      if (ending.size() > kFieldNameBytes) choice.field.whole_name = ending;
-      if (is_one_of(ending, kImages)) {
+      const std::string extension(split(member.path)->extension);
+      Choice choice{2, {extension.substr(0, kFieldNameBytes), "bytes"}, extension};
+      if (extension.size() > kFieldNameBytes) choice.field.full_name = extension;
+      if (is_one_of(extension, kImageExtensions)) {
         choice.field.type = "image";
-        if (ending == image) lead(choice, 0, "image");
-      } else if (is_one_of(ending, kIntegers)) {
+        if (extension == image) promote(choice, 0, "image");
+      } else if (is_one_of(extension, kIntegerExtensions)) {
         choice.field.type = "int";
-        if (ending == "cls") lead(choice, 1, "label");
-      } else if (ending == "json") {
+        if (extension == "cls") promote(choice, 1, "label");
+      } else if (extension == "json") {
         choice.field.type = "json";
-      } else if (ending == "npy") {
+      } else if (extension == "npy") {
         choice.field.type = "ndarray";
-        choice.field.array = npy_array(member.bytes, place_of(0)).format;
+        choice.field.array = npy_array(member.bytes, sample_name(0)).format;
       }
       choices.push_back(std::move(choice));
     }
@@ -236,13 +235,13 @@ class WebDataset final : public Source {
     fields_.clear();
     for (Choice& choice : choices) {
       fields_.push_back(std::move(choice.field));
-      endings_.push_back(std::move(choice.ending));
+      extensions_.push_back(std::move(choice.extension));
     }
   }
 
   /// Counts the members that have no field because the first sample lacks them.
   void count_left_out() {
-    for (const Members& sample : samples_) {
+    for (const SampleSet& sample : samples_) {
       const std::span<const TarMember> members = members_of(sample);
       std::size_t used = 0;
       for (std::size_t field = 0; field < fields_.size(); ++field)
@@ -254,16 +253,16 @@ class WebDataset final : public Source {
   [[nodiscard]] static Value value_of(const std::string& type, const TarMember& member) {
     const std::span<const std::byte> bytes = member.bytes;
     if (type == "image")
-      return ImageInput{{bytes.begin(), bytes.end()}, {}, promised_format(member.path)};
+      return ImageInput{{bytes.begin(), bytes.end()}, {}, format_from_extension(member.path)};
     if (type == "int") return integer_of(bytes);
     if (type == "ndarray") return npy_array(bytes, "npy");
     return std::vector<std::byte>(bytes.begin(), bytes.end());
   }
 
   std::vector<std::unique_ptr<Shard>> shards_;
-  std::vector<Members> samples_;
+  std::vector<SampleSet> samples_;
   /// One per field.
-  std::vector<std::string> endings_;
+  std::vector<std::string> extensions_;
 };
 
 }  // namespace
@@ -284,18 +283,18 @@ bool is_webdataset(const fs::path& path) {
                   [](const fs::directory_entry& entry) { return entry.is_directory(); }))
     return false;
   const std::vector<fs::path> shards = shards_of(path);
-  if (shards.empty() || shards[0].extension() != kTarEnding) return false;
+  if (shards.empty() || shards[0].extension() != kTarExtension) return false;
   const MappedFile file(shards[0]);
-  TarIndex index = index_tar(file.bytes(), shards[0].string(), kRecognizedBy);
+  TarIndex index = index_tar(file.bytes(), shards[0].string(), kMaxProbedMembers);
   // In shards, two adjacent files have the same key, and they are not both images.
   for (std::size_t i = 1; i < index.files.size(); ++i) {
     if (!split(index.files[i - 1].path) || !split(index.files[i].path)) continue;
-    lower_ending(index.files[i - 1].path);
-    lower_ending(index.files[i].path);
+    lower_extension(index.files[i - 1].path);
+    lower_extension(index.files[i].path);
     const auto before = split(index.files[i - 1].path);
     const auto now = split(index.files[i].path);
-    if (before->key == now->key &&
-        !(is_one_of(before->ending, kImages) && is_one_of(now->ending, kImages)))
+    if (before->key == now->key && !(is_one_of(before->extension, kImageExtensions) &&
+                                     is_one_of(now->extension, kImageExtensions)))
       return true;
   }
   return false;

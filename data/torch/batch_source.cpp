@@ -28,10 +28,10 @@ using IsOfKind = bool (*)(const Output&);
 std::vector<std::size_t> find_outputs(const BetonReader& reader, const std::vector<Output>& outputs,
                                       const std::vector<std::string>& names,
                                       std::span<const IsOfKind> kinds, std::string_view what) {
-  const auto place_of = [&](auto found) {
+  const auto index_of = [&](auto found) {
     return static_cast<std::size_t>(found - outputs.begin());
   };
-  std::vector<std::size_t> places;
+  std::vector<std::size_t> indices;
   for (const std::string& name : names) {
     const auto found = std::ranges::find(outputs, name, &Output::name);
     if (found == outputs.end()) {
@@ -40,14 +40,14 @@ std::vector<std::size_t> find_outputs(const BetonReader& reader, const std::vect
       throw DataError(fmt::format("{}: expected {} field '{}', got none. {}",
                                   reader.path().string(), what, name, suggest(name, known)));
     }
-    places.push_back(place_of(found));
+    indices.push_back(index_of(found));
   }
   for (const IsOfKind kind : kinds) {
-    if (!places.empty()) break;
+    if (!indices.empty()) break;
     const auto found = std::ranges::find_if(outputs, kind);
-    if (found != outputs.end()) places.push_back(place_of(found));
+    if (found != outputs.end()) indices.push_back(index_of(found));
   }
-  if (!places.empty()) return places;
+  if (!indices.empty()) return indices;
   throw DataError(fmt::format("{}: expected {} field, got none", reader.path().string(), what));
 }
 

@@ -18,28 +18,28 @@ namespace precast::data {
 
 /// The names of the outputs that the model reads (inputs) and that the loss reads (targets). If
 /// `inputs` is empty, the input is the first image output; if there is none, the first output of a
-/// `pixels` or `ragged` field, else the first array, else the first text. If `targets` is empty,
-/// the target is the first integer field, else the first float field; there is none if
-/// `needs_target` is false.
+/// `pixels` or `ragged` field, else the first array, else the first `bytes` or `json` field. If
+/// `targets` is empty, the target is the first integer field, else the first float field; there is
+/// none if `needs_target` is false.
 struct FieldChoice {
   std::vector<std::string> inputs;
   std::vector<std::string> targets;
   bool needs_target = true;
 };
 
-/// The batches in a GPU's memory: those that are copied ahead of the one returned last, and the
-/// most on which work is queued. @{
+/// Limits on the batches in a GPU's memory: the number copied ahead of the batch returned last, and
+/// the number of returned batches on which work is queued. @{
 inline constexpr std::int64_t kCopiedAhead = 2;
-inline constexpr std::int64_t kMostInUse = 4;
+inline constexpr std::int64_t kMaxInUse = 4;
 /// @}
 
 /// Creates a source of the batches of a .beton file as tensors on `device`. Borrows `reader`, which
-/// must outlive the source and its batches. On a CPU the loader's threads normalise, and the
-/// tensors are views of the loader's memory. On a GPU, uint8 images are copied from page-locked
-/// memory on a separate stream, before training needs them, and normalised on the device. Images
-/// that the pipeline converts itself keep the type that it sets. With options.plan_images, which
-/// needs a GPU, the first begin_epoch() copies all stored images to the GPU, and each batch is made
-/// from them there; the batches are the same.
+/// must outlive the source. On a CPU the loader's threads normalise, and the tensors are views of
+/// the loader's memory. On a GPU, uint8 images are copied from page-locked memory on a separate
+/// stream, before training needs them, and normalised on the device. Images that the pipeline
+/// converts itself keep the type that it sets. With options.plan_images, which needs a GPU, the
+/// first begin_epoch() copies all stored images to the GPU, and each batch is made from them there;
+/// the batches are the same.
 /// @param image_dtype float32; on a GPU float16 or bfloat16 as well.
 /// @param ring the ring from which batches are taken if possible (SharedLoader).
 /// @throws DataError if a field of `fields` does not exist; ConfigError if the pipeline does not

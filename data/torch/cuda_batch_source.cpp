@@ -76,7 +76,7 @@ PixelType pixel_type_of(at::ScalarType type) {
 }
 
 /// Copies and normalises on a separate stream.
-class CudaCopies {
+class CudaCopier {
  public:
   using Batch = precast::Batch;
   using Event = std::shared_ptr<at::cuda::CUDAEvent>;
@@ -85,7 +85,7 @@ class CudaCopies {
   using StoredFields = std::map<std::size_t, DeviceImages>;
 
   /// @param images filled before the first copy().
-  CudaCopies(BatchFields fields, std::shared_ptr<const StoredFields> images, at::Device device,
+  CudaCopier(BatchFields fields, std::shared_ptr<const StoredFields> images, at::Device device,
              at::ScalarType image_dtype)
       : fields_(std::move(fields)),
         images_(std::move(images)),
@@ -103,7 +103,7 @@ class CudaCopies {
       const auto* const image = std::get_if<ImageOutput>(&fields_.outputs[i].kind);
       if (image == nullptr) {
         tensor = copy(tensor);
-      } else if (image->longest_stored_px) {
+      } else if (image->max_stored_side_px) {
         tensor = make_images(tensor, fields_.outputs[i].field, *image);
       } else {
         tensor = copy_images(tensor, *image);
@@ -162,7 +162,7 @@ class CudaCopies {
     normalize(bytes.const_data_ptr<std::uint8_t>(), values, constants_of(image.pipeline.normalize),
               output_type_, images.mutable_data_ptr(), stream_);
     C10_CUDA_KERNEL_LAUNCH_CHECK();
-    return planes_of(images, image);
+    return as_nchw(images, image);
   }
 
   /// Makes normalised images from plans and from the stored pixels in the GPU's memory.
@@ -179,11 +179,11 @@ class CudaCopies {
                         constants_of(image.pipeline.normalize), output_type_,
                         images.mutable_data_ptr(), stream_);
     C10_CUDA_KERNEL_LAUNCH_CHECK();
-    return planes_of(images, image);
+    return as_nchw(images, image);
   }
 
   /// [N, H, W, C] in memory as [N, C, H, W].
-  static at::Tensor planes_of(const at::Tensor& images, const ImageOutput& image) {
+  static at::Tensor as_nchw(const at::Tensor& images, const ImageOutput& image) {
     const at::Tensor planes = images.permute({0, 3, 1, 2});
     return image.pipeline.channels_first ? planes.contiguous() : planes;
   }
@@ -206,7 +206,7 @@ class CudaBatchSource final : public BatchSource {
         device_(device),
         cancel_copy_(options.cancel_copy),
         planned_fields_(planned_fields(fields.outputs)),
-        batches_(CudaCopies(fields, images_, device, image_dtype), kCopiedAhead, kMostInUse, reader,
+        batches_(CudaCopier(fields, images_, device, image_dtype), kCopiedAhead, kMaxInUse, reader,
                  pipeline, with_pinned_memory(options), with_page_lock(std::move(ring))) {}
 
   /// The first call copies the stored images. The constructor does not: copying may take minutes,
@@ -256,8 +256,8 @@ class CudaBatchSource final : public BatchSource {
   at::Device device_;
   const std::atomic<bool>* cancel_copy_;
   std::set<std::size_t> planned_fields_;
-  std::shared_ptr<CudaCopies::StoredFields> images_ = std::make_shared<CudaCopies::StoredFields>();
-  DevicePrefetcher<CudaCopies, SharedLoader> batches_;
+  std::shared_ptr<CudaCopier::StoredFields> images_ = std::make_shared<CudaCopier::StoredFields>();
+  DevicePrefetcher<CudaCopier, SharedLoader> batches_;
 };
 
 }  // namespace

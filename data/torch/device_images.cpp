@@ -19,6 +19,7 @@
 #include "data/loader/image_planner.h"
 #include "framework/core/cancel.h"
 #include "framework/core/error.h"
+#include "framework/core/format.h"
 #include "framework/core/progress.h"
 
 namespace precast::data {
@@ -26,18 +27,18 @@ namespace {
 
 /// Copies bytes to consecutive addresses on the device, in page-locked chunks: while one chunk is
 /// copied, the next one is filled.
-class ChunkCopies {
+class ChunkCopier {
  public:
-  ChunkCopies(std::uint8_t* device, std::size_t chunk_bytes)
+  ChunkCopier(std::uint8_t* device, std::size_t chunk_bytes)
       : device_(device), chunk_bytes_(chunk_bytes), stream_(c10::cuda::getCurrentCUDAStream()) {
     for (at::Tensor& chunk : chunks_) {
       chunk = at::empty({static_cast<std::int64_t>(chunk_bytes)},
                         at::TensorOptions(at::kByte).pinned_memory(true));
     }
   }
-  ChunkCopies(const ChunkCopies&) = delete;
-  ChunkCopies& operator=(const ChunkCopies&) = delete;
-  ~ChunkCopies() { cudaStreamSynchronize(stream_); }
+  ChunkCopier(const ChunkCopier&) = delete;
+  ChunkCopier& operator=(const ChunkCopier&) = delete;
+  ~ChunkCopier() { cudaStreamSynchronize(stream_); }
 
   void add(const std::uint8_t* bytes, std::size_t count) {
     while (count > 0) {
@@ -49,24 +50,24 @@ class ChunkCopies {
       if (filled_ == chunk_bytes_) flush();
     }
   }
-  /// Copies the rest and waits for all copies.
+  /// Copies the last, incomplete chunk, and waits for all copies.
   void finish() {
     flush();
     stream_.synchronize();
   }
 
  private:
-  at::Tensor& current() { return chunks_[place_]; }
+  at::Tensor& current() { return chunks_[chunk_index_]; }
 
   void flush() {
     if (filled_ == 0) return;
     C10_CUDA_CHECK(cudaMemcpyAsync(device_, current().const_data_ptr(), filled_,
                                    cudaMemcpyHostToDevice, stream_));
-    copied_[place_].record(stream_);
+    copied_[chunk_index_].record(stream_);
     device_ += filled_;
     filled_ = 0;
-    place_ = (place_ + 1) % chunks_.size();
-    copied_[place_].synchronize();
+    chunk_index_ = (chunk_index_ + 1) % chunks_.size();
+    copied_[chunk_index_].synchronize();
   }
 
   std::uint8_t* device_;
@@ -74,11 +75,11 @@ class ChunkCopies {
   c10::cuda::CUDAStream stream_;
   std::array<at::Tensor, 2> chunks_;
   std::array<at::cuda::CUDAEvent, 2> copied_;
-  std::size_t place_ = 0;
+  std::size_t chunk_index_ = 0;
   std::size_t filled_ = 0;
 };
 
-void check_room(const BetonReader& reader, std::uint64_t bytes) {
+void check_free_memory(const BetonReader& reader, std::uint64_t bytes) {
   // Memory that earlier work no longer uses counts as free.
   c10::cuda::CUDACachingAllocator::emptyCache();
   std::size_t free = 0;
@@ -106,13 +107,13 @@ DeviceImages::DeviceImages(const BetonReader& reader, std::size_t field, at::Dev
   for (std::int64_t i = 0; i < samples; ++i) {
     // The loader reports or replaces damaged samples, so no plan refers to them.
     const StoredPixels image =
-        whole_pixels(reader, static_cast<std::uint64_t>(i), field).value_or(StoredPixels{});
+        mapped_pixels(reader, static_cast<std::uint64_t>(i), field).value_or(StoredPixels{});
     offsets.mutable_data_ptr<std::int64_t>()[i] = bytes;
     widths.mutable_data_ptr<std::int32_t>()[i] = image.width;
-    widest_ = std::max(widest_, image.width);
+    max_width_ = std::max(max_width_, image.width);
     bytes += std::int64_t{3} * image.height * image.width;
   }
-  check_room(reader, static_cast<std::uint64_t>(bytes));
+  check_free_memory(reader, static_cast<std::uint64_t>(bytes));
   pixels_ = at::empty({bytes}, at::device(device).dtype(at::kByte));
   complete_ = copy_pixels(reader, field, options);
   offsets_ = offsets.to(device);
@@ -121,22 +122,22 @@ DeviceImages::DeviceImages(const BetonReader& reader, std::size_t field, at::Dev
 
 bool DeviceImages::copy_pixels(const BetonReader& reader, std::size_t field,
                                const DeviceImageOptions& options) {
-  ChunkCopies copies(pixels_.mutable_data_ptr<std::uint8_t>(), options.chunk_bytes);
+  ChunkCopier copier(pixels_.mutable_data_ptr<std::uint8_t>(), options.chunk_bytes);
   Progress progress;
   std::vector<std::uint8_t> converted;
   for (std::uint64_t sample = 0; sample < reader.size(); ++sample) {
     if (is_set(options.cancel)) return false;
-    const std::optional<StoredPixels> image = whole_pixels(reader, sample, field);
+    const std::optional<StoredPixels> image = mapped_pixels(reader, sample, field);
     if (!image) continue;
     const ImageView rgb = rgb_of(*image, {0, 0, image->height, image->width}, converted);
-    copies.add(rgb.pixels, std::size_t{3} * static_cast<std::size_t>(rgb.height) *
+    copier.add(rgb.pixels, std::size_t{3} * static_cast<std::size_t>(rgb.height) *
                                static_cast<std::size_t>(rgb.width));
     if (options.show_progress && progress.due()) {
       progress.show(fmt::format("copying images to the GPU: {} of {}, {}", sample + 1,
                                 reader.size(), progress.rate(sample + 1, reader.size())));
     }
   }
-  copies.finish();
+  copier.finish();
   return true;
 }
 
@@ -145,7 +146,7 @@ StoredImages DeviceImages::stored() const {
       .pixels = pixels_.const_data_ptr<std::uint8_t>(),
       .offsets = reinterpret_cast<const std::uint64_t*>(offsets_.const_data_ptr<std::int64_t>()),
       .widths = widths_.const_data_ptr<std::int32_t>(),
-      .widest = widest_};
+      .max_width = max_width_};
 }
 
 }  // namespace precast::data

@@ -15,7 +15,7 @@ struct DeviceImageOptions {
   /// See LoaderOptions::cancel_copy.
   const std::atomic<bool>* cancel = nullptr;
   bool show_progress = true;
-  /// Page-locked memory from which pixels are copied, in bytes: two chunks of this size.
+  /// Size in bytes of each of the two page-locked chunks through which pixels are copied.
   std::size_t chunk_bytes = std::size_t{32} << 20;
 };
 
@@ -40,7 +40,7 @@ class PRECAST_API DeviceImages {
   at::Tensor pixels_;
   at::Tensor offsets_;
   at::Tensor widths_;
-  int widest_ = 0;
+  int max_width_ = 0;
   bool complete_ = false;
 };
 

@@ -48,7 +48,7 @@ concept CopyDevice = requires(Device device, const HostBatch& host, typename Dev
 ///   - host memory is returned to the source once the event recorded after its copy has completed;
 ///   - the consumer's stream, not the host, waits for that event;
 ///   - the device memory of a batch is not reused until the consumer's stream has finished with it;
-///   - work on at most `most_in_use` returned batches is queued on the consumer's stream: next()
+///   - work on at most `max_in_use` returned batches is queued on the consumer's stream: next()
 ///     waits for the oldest. Without this limit, a host that queues steps faster than the device
 ///     runs them would fill the device's memory with batches.
 /// `Source` is a Loader, or any type with the same begin_epoch(), next() and ready(). The host
@@ -63,11 +63,11 @@ class DevicePrefetcher {
   /// @param depth number of batches copied ahead of the one returned last.
   /// @param source arguments of the source's constructor.
   template <typename... SourceArguments>
-  DevicePrefetcher(Device device, std::size_t depth, std::size_t most_in_use,
+  DevicePrefetcher(Device device, std::size_t depth, std::size_t max_in_use,
                    SourceArguments&&... source)
       : source_(std::forward<SourceArguments>(source)...),
         device_(std::move(device)),
-        most_in_use_(most_in_use),
+        max_in_use_(max_in_use),
         ahead_(depth) {}
   DevicePrefetcher(const DevicePrefetcher&) = delete;
   DevicePrefetcher& operator=(const DevicePrefetcher&) = delete;
@@ -114,9 +114,9 @@ class DevicePrefetcher {
     Batch batch;
     Event done;
   };
-  struct InCopy {
+  struct CopyInFlight {
     HostBatch host;
-    Event begun;
+    Event start;
     /// Empty if the copy failed; a part of it may be queued nevertheless.
     std::optional<Event> done;
   };
@@ -127,44 +127,45 @@ class DevicePrefetcher {
     }
     std::optional<HostBatch> host = source_.next();
     if (!host) return std::nullopt;
-    InCopy& copying =
-        in_copy_.emplace_back(InCopy{std::move(*host), device_.record(), std::nullopt});
+    CopyInFlight& copying = copies_in_flight_.emplace_back(
+        CopyInFlight{std::move(*host), device_.record(), std::nullopt});
     Batch batch = device_.copy(copying.host);
     copying.done = device_.record();
     return Copied{std::move(batch), *copying.done};
   }
 
   void release_copied() {
-    while (!in_copy_.empty() && in_copy_.front().done && device_.query(*in_copy_.front().done)) {
-      count_time(in_copy_.front());
-      in_copy_.pop_front();
+    while (!copies_in_flight_.empty() && copies_in_flight_.front().done &&
+           device_.query(*copies_in_flight_.front().done)) {
+      count_time(copies_in_flight_.front());
+      copies_in_flight_.pop_front();
     }
   }
 
   void limit_in_use() {
     if (!std::exchange(returned_, false)) return;
     in_use_.push_back(device_.record_consumer());
-    if (in_use_.size() < most_in_use_) return;
+    if (in_use_.size() < max_in_use_) return;
     device_.wait(in_use_.front());
     in_use_.pop_front();
   }
 
-  void count_time(const InCopy& copied) {
-    if (copied.done) seconds_copying_ += device_.seconds(copied.begun, *copied.done);
+  void count_time(const CopyInFlight& copied) {
+    if (copied.done) seconds_copying_ += device_.seconds(copied.start, *copied.done);
   }
 
   void wait_for_copies() {
-    if (in_copy_.empty()) return;
+    if (copies_in_flight_.empty()) return;
     device_.synchronize();
-    for (const InCopy& copied : in_copy_) count_time(copied);
-    in_copy_.clear();
+    for (const CopyInFlight& copied : copies_in_flight_) count_time(copied);
+    copies_in_flight_.clear();
   }
 
   Source source_;
   Device device_;
-  std::size_t most_in_use_;
+  std::size_t max_in_use_;
   /// Batches whose copies may still be running, oldest first. The newest copy may have failed.
-  std::deque<InCopy> in_copy_;
+  std::deque<CopyInFlight> copies_in_flight_;
   LookAhead<Copied> ahead_;
   /// Whether a batch was returned since the last call of limit_in_use().
   bool returned_ = false;

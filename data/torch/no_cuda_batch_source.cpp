@@ -10,8 +10,8 @@ std::unique_ptr<BatchSource> make_cuda_batch_source(const BetonReader& /*reader*
                                                     at::ScalarType /*image_dtype*/,
                                                     SharedRing /*ring*/) {
   throw DeviceError(
-      "batch source: expected a build with CUDA, got one without. Build with -DPRECAST_CUDA=ON "
-      "where nvcc is installed, or train with --training.device=cpu");
+      "batch source: expected a build with CUDA, got a build without CUDA. Build with "
+      "-DPRECAST_CUDA=ON where nvcc is installed, or train with --training.device=cpu");
 }
 
 }  // namespace precast::data

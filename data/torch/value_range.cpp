@@ -39,8 +39,8 @@ std::span<const std::byte> numbers_in(const FieldInfo& field, std::span<const st
 
 }  // namespace
 
-std::optional<ArrayNumber> find_outside(const BetonReader& reader, const Output& output,
-                                        const ValueRange& range, std::uint64_t samples) {
+std::optional<ArrayNumber> find_out_of_range(const BetonReader& reader, const Output& output,
+                                             const ValueRange& range, std::uint64_t samples) {
   const std::optional<at::ScalarType> type = stored_type(output);
   if (!type) return std::nullopt;
   const std::uint64_t stride = std::max<std::uint64_t>(reader.size() / samples, 1);
@@ -61,7 +61,7 @@ std::optional<ArrayNumber> find_outside(const BetonReader& reader, const Output&
     std::memcpy(stored.mutable_data_ptr(), bytes.data(), stored.nbytes());
     const at::Tensor numbers = stored.to(at::kDouble);
     at::Tensor inside = numbers.ge(range.low).logical_and_(numbers.le(range.high));
-    if (range.also) inside.logical_or_(numbers.eq(*range.also));
+    if (range.extra) inside.logical_or_(numbers.eq(*range.extra));
     const at::Tensor outside = numbers.index({inside.logical_not_()});
     if (outside.numel() > 0) return ArrayNumber{sample, outside[0].item<double>()};
   }

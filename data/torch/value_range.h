@@ -15,22 +15,23 @@ struct ArrayNumber {
   double value = 0;
 };
 
-/// The numbers from `low` to `high`, and `also`.
+/// The numbers from `low` to `high`, and `extra`.
 struct ValueRange {
   double low = 0;
   double high = 0;
-  std::optional<double> also = {};
+  std::optional<double> extra = {};
 };
 
 /// Searches an array, or a mask with one channel, for a number outside the range (NaN is outside),
-/// in at most about `samples` samples, spread evenly over the file. Damaged pixels are skipped:
-/// they are reported or replaced when batches are loaded.
+/// in at least `samples` and less than twice as many samples, spread evenly over the file, or in
+/// all samples if it has fewer. Damaged values are skipped: they are reported or replaced when
+/// batches are loaded.
 /// @param output made by resolve_outputs() for this reader.
 /// @return the first such number; nothing if there is none or the output is of another kind.
 /// @throws IoError, DataError
-[[nodiscard]] PRECAST_API std::optional<ArrayNumber> find_outside(const BetonReader& reader,
-                                                                  const Output& output,
-                                                                  const ValueRange& range,
-                                                                  std::uint64_t samples);
+[[nodiscard]] PRECAST_API std::optional<ArrayNumber> find_out_of_range(const BetonReader& reader,
+                                                                       const Output& output,
+                                                                       const ValueRange& range,
+                                                                       std::uint64_t samples);
 
 }  // namespace precast::data

@@ -101,8 +101,8 @@ class Affine final : public Warp {
     AffineParameters parameters{.angle = angle(random)};
     const double sides[] = {static_cast<double>(shape.width), static_cast<double>(shape.height)};
     for (std::size_t axis = 0; axis < 2; ++axis) {
-      const double most = translate_.empty() ? 0 : translate_[axis] * sides[axis];
-      parameters.translate[axis] = std::nearbyint(random.uniform(-most, most));
+      const double max_shift = translate_.empty() ? 0 : translate_[axis] * sides[axis];
+      parameters.translate[axis] = std::nearbyint(random.uniform(-max_shift, max_shift));
     }
     parameters.scale = random.uniform(scale_[0], scale_[1]);
     for (std::size_t axis = 0; 2 * axis < shear_.size(); ++axis) {

@@ -32,10 +32,10 @@ bool augmentation_moves(std::size_t operation) {
 }
 
 void apply_augmentation(const Pixels& image, std::size_t operation, double magnitude,
-                        const AugmentationWarp& how, std::span<std::byte> scratch) {
+                        const AugmentationWarp& warp_options, std::span<std::byte> scratch) {
   if (augmentation_moves(operation)) {
     return warp(image, inverse_matrix(affine_of(operation, magnitude, image.shape)),
-                how.interpolation, how.fill, scratch);
+                warp_options.interpolation, warp_options.fill, scratch);
   }
   switch (operation) {
     case brightness:

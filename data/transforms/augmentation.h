@@ -53,6 +53,7 @@ struct AugmentationWarp {
 /// without a strength.
 /// @param scratch image.shape.values() bytes
 PRECAST_API void apply_augmentation(const Pixels& image, std::size_t operation, double magnitude,
-                                    const AugmentationWarp& how, std::span<std::byte> scratch);
+                                    const AugmentationWarp& warp_options,
+                                    std::span<std::byte> scratch);
 
 }  // namespace precast::data

@@ -112,19 +112,19 @@ double augmix_magnitude(std::size_t operation, int severity, bool original,
                         std::array<double, 2> draws, const PixelShape& shape) {
   const double level = 0.1 + (severity - 0.1) * draws[0];
   const double sign = draws[1] > 0.5 ? -1 : 1;
-  const auto whole = [&](double most) { return std::trunc(level * most / 10); };
+  const auto scaled_level = [&](double max_value) { return std::trunc(level * max_value / 10); };
   switch (operation) {
     case posterizing:
-      return 4 - whole(4);
+      return 4 - scaled_level(4);
     case solarizing:
       // Halfway between two values: rounding of magnitude * 255 must not matter.
-      return (256 - whole(256) - 0.5) / 255;
+      return (256 - scaled_level(256) - 0.5) / 255;
     case rotation:
-      return sign * whole(30);
+      return sign * scaled_level(30);
     case translate_x:
-      return sign * whole(shape.width / 3.0);
+      return sign * scaled_level(shape.width / 3.0);
     case translate_y:
-      return sign * whole(shape.height / 3.0);
+      return sign * scaled_level(shape.height / 3.0);
     case shear_x:
     case shear_y:
       return sign * level * 0.3 / 10;

@@ -15,8 +15,8 @@ namespace precast::data {
 /// and torchvision, it leaves out the paper's Jensen-Shannon loss, which needs three views of each
 /// image. Operations are those of rand_augment except Identity, with bilinear interpolation and
 /// black outside the image; their strengths are Composer's. Sums are rounded to the nearest integer
-/// (Composer truncates them). The output is a blend of copies whose pixels moved differently, so it
-/// cannot have a mask (`geometry_of`).
+/// (Composer truncates them). The output is a blend of copies whose pixels were moved in different
+/// ways, so it cannot have a mask (`geometry_of`).
 /// Options: severity, 1 to 10 (3); depth, -1 for 1 to 3 at random (-1); width (3); alpha, above 0
 /// (1); augmentation_set: all, safe (without color, contrast, brightness and sharpness, which are
 /// corruptions of ImageNet-C), original (all, with the strengths of the authors' code) (all).

@@ -2,19 +2,18 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "framework/core/error.h"
 
 namespace precast::data {
 namespace {
 
-/// Chooses `kept` random numbers of 0 .. size - 1, ascending (Knuth, TAOCP 3.4.2, algorithm S).
-void choose_kept(int size, int kept, RandomStream& random, std::span<std::int32_t> chosen) {
+/// Fills `chosen` with different random numbers of 0 .. size - 1, ascending (Knuth, TAOCP 3.4.2,
+/// algorithm S).
+void choose_indices(int size, RandomStream& random, std::span<std::int32_t> chosen) {
   std::size_t count = 0;
   for (int i = 0; i < size && count < chosen.size(); ++i) {
     const auto left = static_cast<double>(size - i);
-    const auto needed = static_cast<double>(kept) - static_cast<double>(count);
+    const auto needed = static_cast<double>(chosen.size() - count);
     if (random.uniform() * left < needed) chosen[count++] = i;
   }
 }
@@ -42,11 +41,11 @@ class ColOut final : public Transform {
 
   void apply(const Pixels& image, TransformContext& context) const override {
     const PixelShape out = output(image.shape);
-    auto* const places = reinterpret_cast<std::int32_t*>(context.scratch.data());
-    const std::span rows(places, static_cast<std::size_t>(out.height));
-    const std::span columns(places + image.shape.height, static_cast<std::size_t>(out.width));
-    choose_kept(image.shape.height, out.height, context.random, rows);
-    choose_kept(image.shape.width, out.width, context.random, columns);
+    auto* const indices = reinterpret_cast<std::int32_t*>(context.scratch.data());
+    const std::span rows(indices, static_cast<std::size_t>(out.height));
+    const std::span columns(indices + image.shape.height, static_cast<std::size_t>(out.width));
+    choose_indices(image.shape.height, context.random, rows);
+    choose_indices(image.shape.width, context.random, columns);
     // Copies forwards, so that nothing is overwritten before it is read.
     std::uint8_t* to = image.data;
     for (const int y : rows) {

@@ -12,7 +12,7 @@ namespace {
 using ChannelTables = std::array<ValueTable, 3>;
 using Histogram = std::array<std::uint32_t, 256>;
 
-std::uint8_t cut(double value) {
+std::uint8_t clamp_to_u8(double value) {
   return static_cast<std::uint8_t>(std::clamp(value, 0.0, 255.0));
 }
 
@@ -49,7 +49,7 @@ ValueTable stretched(const Histogram& counts) {
   while (high > 0 && counts[static_cast<std::size_t>(high)] == 0) --high;
   if (low >= high) return table_of([](int v) { return static_cast<std::uint8_t>(v); });
   const float scale = static_cast<float>(high - low) * (1.0F / 255.0F);
-  return table_of([&](int v) { return cut(static_cast<float>(v - low) / scale); });
+  return table_of([&](int v) { return clamp_to_u8(static_cast<float>(v - low) / scale); });
 }
 
 ValueTable equalized(const Histogram& counts, std::size_t pixels) {
@@ -75,13 +75,14 @@ void apply_table(const Pixels& image, const ValueTable& table) {
 }
 
 void adjust_brightness(const Pixels& image, double factor) {
-  apply_table(image, table_of([=](int v) { return cut(factor * v); }));
+  apply_table(image, table_of([=](int v) { return clamp_to_u8(factor * v); }));
 }
 
 void adjust_contrast(const Pixels& image, double factor) {
   const double mean = static_cast<double>(sum_of_luminance(image.data, image.shape.pixels())) /
                       static_cast<double>(image.shape.pixels());
-  apply_table(image, table_of([=](int v) { return cut(factor * v + (1 - factor) * mean); }));
+  apply_table(image,
+              table_of([=](int v) { return clamp_to_u8(factor * v + (1 - factor) * mean); }));
 }
 
 void adjust_saturation(const Pixels& image, double factor) {
@@ -89,7 +90,7 @@ void adjust_saturation(const Pixels& image, double factor) {
 }
 
 void adjust_hue(const Pixels& image, double shift) {
-  turn_hue(image.data, image.shape.pixels(), static_cast<float>(shift));
+  rotate_hue(image.data, image.shape.pixels(), static_cast<float>(shift));
 }
 
 void to_grayscale(const Pixels& image) {

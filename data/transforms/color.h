@@ -14,7 +14,7 @@ namespace precast::data {
 using ValueTable = std::array<std::uint8_t, 256>;
 
 /// Colour operations with given parameters, in place on [H, W, 3] pixels. Brightness, contrast and
-/// saturation are FFCV's (ffcv/transforms/color_jitter.py), the others torchvision's
+/// saturation are FFCV's (ffcv/transforms/color_jitter.py), all others are torchvision's
 /// (transforms/v2/functional/_color.py); operations that both have give the same results up to
 /// rounding. All results are within 1 level of torchvision's. Thread-safe. @{
 PRECAST_API void apply_table(const Pixels& image, const ValueTable& table);

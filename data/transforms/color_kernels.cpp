@@ -124,7 +124,7 @@ F channel(float offset, F hue, F high, F range) {
   return hn::Mul(hn::NegMulAdd(range, share, high), hn::Set(kFloats, 255.999F / 255.0F));
 }
 
-void turn_hue_simd(std::uint8_t* rgb, std::size_t pixels, float shift) {
+void rotate_hue_simd(std::uint8_t* rgb, std::size_t pixels, float shift) {
   const F sixths = hn::Set(kFloats, 6 * shift);
   for_all(rgb, pixels, [&](const Colours& c) HWY_ATTR {
     const F high = hn::Max(c.r, hn::Max(c.g, c.b));
@@ -144,7 +144,7 @@ namespace precast::data {
 
 HWY_EXPORT(sum_of_luminance_simd);
 HWY_EXPORT(blend_with_luminance_simd);
-HWY_EXPORT(turn_hue_simd);
+HWY_EXPORT(rotate_hue_simd);
 
 std::uint64_t sum_of_luminance(const std::uint8_t* rgb, std::size_t pixels) {
   return HWY_DYNAMIC_DISPATCH(sum_of_luminance_simd)(rgb, pixels);
@@ -154,8 +154,8 @@ void blend_with_luminance(std::uint8_t* rgb, std::size_t pixels, float factor) {
   HWY_DYNAMIC_DISPATCH(blend_with_luminance_simd)(rgb, pixels, factor);
 }
 
-void turn_hue(std::uint8_t* rgb, std::size_t pixels, float shift) {
-  HWY_DYNAMIC_DISPATCH(turn_hue_simd)(rgb, pixels, shift);
+void rotate_hue(std::uint8_t* rgb, std::size_t pixels, float shift) {
+  HWY_DYNAMIC_DISPATCH(rotate_hue_simd)(rgb, pixels, shift);
 }
 
 }  // namespace precast::data

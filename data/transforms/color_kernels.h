@@ -11,7 +11,7 @@ namespace precast::data {
 /// factor * value + (1 - factor) * luminance, clamped to 0..255, truncated to an integer.
 void blend_with_luminance(std::uint8_t* rgb, std::size_t pixels, float factor);
 /// Adds `shift` turns to the hue (HSV).
-void turn_hue(std::uint8_t* rgb, std::size_t pixels, float shift);
+void rotate_hue(std::uint8_t* rgb, std::size_t pixels, float shift);
 /// @}
 
 }  // namespace precast::data

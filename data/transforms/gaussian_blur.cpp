@@ -14,7 +14,7 @@ namespace precast::data {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
-constexpr int kLargestKernel = 255;
+constexpr int kMaxKernelSize = 255;
 
 std::size_t aligned(std::size_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
@@ -36,7 +36,7 @@ void fill_weights(double sigma, std::span<float> weights) {
 
 /// Index of position `i` in a line of `size` that is mirrored at both ends, without repeating the
 /// end pixels.
-int mirrored(int i, int size) {
+int reflect_index(int i, int size) {
   if (i < 0) return -i;
   return i < size ? i : 2 * size - 2 - i;
 }
@@ -67,7 +67,7 @@ class GaussianBlur final : public Transform {
   void options(Schema& schema) override {
     schema.add("kernel_size", &kernel_size_, "size of the kernel in px, odd")
         .min(1)
-        .max(kLargestKernel)
+        .max(kMaxKernelSize)
         .required();
     schema.add("sigma", &sigma_, "standard deviation in px: [smallest, largest]");
     schema.add("probability", &probability_, "probability that an image is changed").min(0).max(1);
@@ -115,7 +115,7 @@ std::size_t blur_scratch_bytes(const PixelShape& shape, int kernel_size) {
 
 void gaussian_blur(const Pixels& image, int kernel_size, double sigma,
                    std::span<std::byte> scratch) {
-  std::array<float, kLargestKernel> all_weights{};
+  std::array<float, kMaxKernelSize> all_weights{};
   const std::span<float> weights(all_weights.data(), static_cast<std::size_t>(kernel_size));
   fill_weights(sigma, weights);
   const int radius = kernel_size / 2;
@@ -131,12 +131,13 @@ void gaussian_blur(const Pixels& image, int kernel_size, double sigma,
   for (int y = 0; y < height; ++y) {
     std::fill(row, row + stride, 0.0F);
     for (int t = 0; t < kernel_size; ++t) {
-      const int from = mirrored(y + t - radius, height);
+      const int from = reflect_index(y + t - radius, height);
       add_weighted(copy + from * stride, weights[static_cast<std::size_t>(t)], stride, row);
     }
     for (int x = 1; x <= radius; ++x) {
-      std::copy_n(row + std::ptrdiff_t{3} * mirrored(-x, width), 3, row - std::ptrdiff_t{3} * x);
-      std::copy_n(row + std::ptrdiff_t{3} * mirrored(width - 1 + x, width), 3,
+      std::copy_n(row + std::ptrdiff_t{3} * reflect_index(-x, width), 3,
+                  row - std::ptrdiff_t{3} * x);
+      std::copy_n(row + std::ptrdiff_t{3} * reflect_index(width - 1 + x, width), 3,
                   row + std::ptrdiff_t{3} * (width - 1 + x));
     }
     blur_row(padded, weights, stride, sums, image.row(y));

@@ -29,8 +29,8 @@ struct PipelineStep {
   Origin origin;
 };
 
-/// A place in a recipe: `pipeline.train[3]`, and file, line and column.
-struct PipelinePlace {
+/// A position in a recipe: `pipeline.train[3]`, and its file, line and column.
+struct PipelineLocation {
   std::string key;
   Origin origin;
 };
@@ -56,7 +56,7 @@ struct ImagePipeline {
   int channels = 3;
   /// Set if the recipe has the item `channels`, or `normalize` with numbers. If so, set_channels()
   /// keeps the recipe's values.
-  std::optional<PipelinePlace> channels_place = {}, normalize_place = {};
+  std::optional<PipelineLocation> channels_location = {}, normalize_location = {};
 
   /// The shape, after all steps, of images with this size.
   /// @param mask whether to apply only the steps that move pixels. @throws ConfigError naming the

@@ -10,17 +10,17 @@ namespace precast::data {
 
 std::string range_problem(std::string_view name, const std::vector<double>& range, double low,
                           double high) {
-  const bool fine =
+  const bool valid =
       range.size() == 2 && range[0] >= low && range[0] <= range[1] && range[1] <= high;
-  if (fine) return {};
+  if (valid) return {};
   return fmt::format("{}: expected [smallest, largest] between {} and {}, got [{}]", name, low,
                      high, fmt::join(range, ", "));
 }
 
 std::string colour_problem(std::string_view name, const std::vector<double>& colour) {
-  const bool fine = colour.size() == 3 &&
-                    std::ranges::all_of(colour, [](double v) { return v >= 0 && v <= 255; });
-  if (fine) return {};
+  const bool valid = colour.size() == 3 &&
+                     std::ranges::all_of(colour, [](double v) { return v >= 0 && v <= 255; });
+  if (valid) return {};
   return fmt::format("{}: expected three numbers from 0 to 255, got [{}]", name,
                      fmt::join(colour, ", "));
 }

@@ -14,7 +14,7 @@ namespace precast::data {
 namespace {
 
 /// The limit of `pad_to`: larger values do not fit in a page.
-constexpr double kLongestSide = 1U << 31;
+constexpr double kMaxPadTo = 1U << 31;
 /// The number of channels of images if neither a model nor the pipeline sets it.
 constexpr int kRgbChannels = 3;
 
@@ -85,18 +85,19 @@ class OutputsReader {
             spec.origin, spec.key + ".geometry_of",
             fmt::format("expected an image, got '{}', which is not an image", spec.geometry_of));
       } else {
-        check_follows(*image, spec);
+        check_mask_geometry(*image, spec);
       }
     }
   }
 
  private:
-  void check_follows(const OutputSpec& image, const OutputSpec& mask) {
+  void check_mask_geometry(const OutputSpec& image, const OutputSpec& mask) {
     for (const PipelineStep& step : image.image.steps) {
       if (!step.transform->blends_moved_copies()) continue;
       diagnostics_.error(mask.origin, mask.key + ".geometry_of",
                          fmt::format("expected an image that can have a mask, but {} of '{}' "
-                                     "blends copies whose pixels moved differently",
+                                     "blends copies whose pixels it moves differently, so no mask "
+                                     "fits the result",
                                      step.key, image.name));
     }
   }
@@ -110,12 +111,12 @@ class OutputsReader {
     spec.geometry_of = options.geometry_of;
     spec.fill = static_cast<std::uint8_t>(options.fill);
     for (const double side : options.pad_to) {
-      const bool possible = side >= 1 && side <= kLongestSide && side == std::floor(side);
+      const bool possible = side >= 1 && side <= kMaxPadTo && side == std::floor(side);
       if (possible) spec.pad_to.push_back(static_cast<std::int64_t>(side));
       if (possible) continue;
       diagnostics_.error(
           schema.origin("pad_to"), spec.key + ".pad_to",
-          fmt::format("expected whole numbers from 1 to {}, got {}", kLongestSide, side));
+          fmt::format("expected whole numbers from 1 to {}, got {}", kMaxPadTo, side));
     }
     if (schema.given("fill") && spec.geometry_of.empty()) {
       diagnostics_.error(schema.origin("fill"), spec.key + ".fill",
@@ -156,12 +157,12 @@ class ChannelSetter {
       : channels_(channels), diagnostics_(diagnostics) {}
 
   void set(ImagePipeline& image, bool is_input) {
-    if (!image.channels_place) {
+    if (!image.channels_location) {
       image.channels = channels_;
-      fit_normalize(image, diagnostics_);
+      resolve_normalize(image, diagnostics_);
     } else if (is_input && image.channels != channels_) {
       diagnostics_.error(
-          image.channels_place->origin, image.channels_place->key,
+          image.channels_location->origin, image.channels_location->key,
           fmt::format("expected images of {} channel{}, which the model reads, got {}. Leave out "
                       "`channels`, or set model.in_channels: {}",
                       channels_, channels_ == 1 ? "" : "s", image.channels, image.channels));
@@ -201,8 +202,8 @@ Pipeline parse_pipeline(const ConfigNode& node, std::string_view key,
     if (images.content == OutputSpec::Content::number) {
       diagnostics.error(
           node.origin, key,
-          "expected only image transforms in a list, got one for integers. To transform other "
-          "fields, write a map of outputs instead");
+          "expected only image transforms in a list, got a transform for integers. To transform "
+          "other fields, write a map of outputs instead");
     }
     // A list with only `convert` does not say that the field is an image.
     if (images.content == OutputSpec::Content::any) images.image.type = images.type;

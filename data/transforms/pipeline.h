@@ -47,7 +47,7 @@ struct OutputSpec {
 /// How a dataset's samples become the tensors of a batch. Immutable, shared by all threads.
 struct Pipeline {
   Pipeline() = default;
-  /// No list of outputs; images go through `all_images`.
+  /// A pipeline without a list of outputs: every image goes through `all_images`.
   Pipeline(ImagePipeline all_images)  // NOLINT(google-explicit-constructor): a list is a pipeline
       : images(std::move(all_images)) {}
 

@@ -28,21 +28,21 @@ class ItemReader {
 
   void read(const PipelineItem& item) {
     if (registries_.labels.contains(item.name)) {
-      if (claim(item, OutputSpec::Content::number)) read_label(item);
+      if (require_content(item, OutputSpec::Content::number)) read_label(item);
     } else if (item.name == "convert") {
-      if (enter(item, Stage::finish)) read_convert(item);
+      if (enter_stage(item, Stage::finish)) read_convert(item);
     } else if (registries_.crops.contains(item.name)) {
-      if (enter_image(item, Stage::crop)) read_crop(item);
+      if (enter_image_stage(item, Stage::crop)) read_crop(item);
     } else if (registries_.transforms.contains(item.name)) {
-      if (enter_image(item, Stage::transform)) read_transform(item);
+      if (enter_image_stage(item, Stage::transform)) read_transform(item);
     } else if (item.name == "resize") {
-      if (enter_image(item, Stage::resize)) read_resize(item);
+      if (enter_image_stage(item, Stage::resize)) read_resize(item);
     } else if (item.name == "normalize") {
-      if (enter_image(item, Stage::finish)) read_normalize(item);
+      if (enter_image_stage(item, Stage::finish)) read_normalize(item);
     } else if (item.name == "channels") {
-      if (enter_image(item, Stage::finish)) read_channels(item);
+      if (enter_image_stage(item, Stage::finish)) read_channels(item);
     } else if (item.name == "layout") {
-      if (enter_image(item, Stage::finish)) read_layout(item);
+      if (enter_image_stage(item, Stage::finish)) read_layout(item);
     } else {
       diagnostics_.error(
           item.origin, item.key,
@@ -58,7 +58,7 @@ class ItemReader {
     }
     spec_.type = convert_.type;
     spec_.image.normalized = seen_.contains("normalize");
-    if (spec_.image.channels_place) fit_normalize(spec_.image, diagnostics_);
+    if (spec_.image.channels_location) resolve_normalize(spec_.image, diagnostics_);
     if (!convert_.type || spec_.content == OutputSpec::Content::any) return;
     if (!convert_.fits_images()) {
       diagnostics_.error(
@@ -83,7 +83,7 @@ class ItemReader {
     return all;
   }
 
-  bool claim(const PipelineItem& item, OutputSpec::Content content) {
+  bool require_content(const PipelineItem& item, OutputSpec::Content content) {
     if (spec_.content == OutputSpec::Content::any) spec_.content = content;
     if (spec_.content == content) return true;
     diagnostics_.error(
@@ -93,7 +93,7 @@ class ItemReader {
     return false;
   }
 
-  bool enter(const PipelineItem& item, Stage stage) {
+  bool enter_stage(const PipelineItem& item, Stage stage) {
     const bool once = stage != Stage::transform;
     const bool repeated = once && (!seen_.insert(item.name).second ||
                                    (stage == Stage::crop && stage_ >= Stage::crop && cropped_));
@@ -107,8 +107,8 @@ class ItemReader {
     return true;
   }
 
-  bool enter_image(const PipelineItem& item, Stage stage) {
-    return claim(item, OutputSpec::Content::image) && enter(item, stage);
+  bool enter_image_stage(const PipelineItem& item, Stage stage) {
+    return require_content(item, OutputSpec::Content::image) && enter_stage(item, stage);
   }
 
   void read_label(const PipelineItem& item) {
@@ -171,14 +171,14 @@ class ItemReader {
     NormalizeStage normalize;
     if (!read_options(normalize, item, diagnostics_) || normalize.values.mean.empty()) return;
     spec_.image.normalize = normalize.values;
-    spec_.image.normalize_place = {item.key, item.origin};
+    spec_.image.normalize_location = {item.key, item.origin};
   }
 
   void read_channels(const PipelineItem& item) {
     ChannelsStage channels;
     if (!read_options(channels, item, diagnostics_)) return;
     spec_.image.channels = static_cast<int>(channels.count);
-    spec_.image.channels_place = {item.key, item.origin};
+    spec_.image.channels_location = {item.key, item.origin};
   }
 
   void read_layout(const PipelineItem& item) {
@@ -230,12 +230,12 @@ std::vector<PipelineItem> pipeline_items(const ConfigNode& list, std::string_vie
   return items;
 }
 
-void fit_normalize(ImagePipeline& image, Diagnostics& diagnostics) {
-  if (!image.normalize_place) {
+void resolve_normalize(ImagePipeline& image, Diagnostics& diagnostics) {
+  if (!image.normalize_location) {
     image.normalize = image.channels == 1 ? NormalizeOptions::of_luma() : NormalizeOptions();
   } else if (std::cmp_not_equal(image.normalize.mean.size(), image.channels)) {
     diagnostics.error(
-        image.normalize_place->origin, image.normalize_place->key,
+        image.normalize_location->origin, image.normalize_location->key,
         fmt::format("expected mean and std of {} number{} each, one per channel, got {}. Without "
                     "numbers, ImageNet's are used; model.in_channels or the item `channels` sets "
                     "the number of channels",

@@ -42,7 +42,7 @@ bool read_options(Part& part, const PipelineItem& item, Diagnostics& diagnostics
 
 /// Sets ImageNet's mean and std for the image's channels if the recipe gives no numbers; reports
 /// numbers that do not fit the channels.
-void fit_normalize(ImagePipeline& image, Diagnostics& diagnostics);
+void resolve_normalize(ImagePipeline& image, Diagnostics& diagnostics);
 
 /// Reads the items of one output into `spec`. @param standard the steps used if there is no item.
 void read_items(const std::vector<PipelineItem>& items, const TransformRegistries& registries,

@@ -9,19 +9,20 @@ namespace precast::data {
 /// What fills the area that a shift uncovers. Modes are named as in numpy.pad.
 enum class Border : std::int32_t { constant, edge, reflect, symmetric };
 
-/// The position on a line of `size` px from which a shift takes the pixel for `place`; -1 for the
-/// colour of a constant border.
-[[nodiscard]] PRECAST_HOST_DEVICE constexpr int source_place(int place, int size, Border border) {
-  if (place >= 0 && place < size) return place;
+/// The pixel of a line of `size` px that appears at `index`, which may be outside the line: for
+/// reflect by at most size - 1 px, for symmetric by at most size px. -1: the colour of a constant
+/// border.
+[[nodiscard]] PRECAST_HOST_DEVICE constexpr int source_index(int index, int size, Border border) {
+  if (index >= 0 && index < size) return index;
   switch (border) {
     case Border::constant:
       return -1;
     case Border::edge:
-      return place < 0 ? 0 : size - 1;
+      return index < 0 ? 0 : size - 1;
     case Border::reflect:
-      return place < 0 ? -place : 2 * size - 2 - place;
+      return index < 0 ? -index : 2 * size - 2 - index;
     case Border::symmetric:
-      return place < 0 ? -1 - place : 2 * size - 1 - place;
+      return index < 0 ? -1 - index : 2 * size - 1 - index;
   }
   return -1;
 }

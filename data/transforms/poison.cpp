@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <optional>
@@ -15,6 +14,7 @@
 #include "framework/core/archive/tensor_record.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/parse_number.h"
 
 namespace precast::data {
 namespace {
@@ -38,14 +38,6 @@ Image read_mask(const std::string& path) {
   return mask;
 }
 
-/// The number in `text`; nothing if `text` names a file.
-std::optional<double> number_in(const std::string& text) {
-  double number = 0;
-  const auto [rest, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (failure != std::errc() || rest != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
 /// False for NaN.
 bool is_opacity(double value) {
   return value >= 0 && value <= 1;
@@ -55,7 +47,7 @@ bool is_opacity(double value) {
 /// that `text` names.
 std::vector<double> read_alpha(const std::string& text, const Image& mask) {
   const std::size_t pixels = mask.pixels.size() / 3;
-  if (const std::optional<double> number = number_in(text)) {
+  if (const std::optional<double> number = parse_number<double>(text)) {
     return std::vector<double>(pixels, *number);
   }
   const NpyArray array = read_npy(text);
@@ -95,7 +87,7 @@ class Poison final : public Transform {
   }
   [[nodiscard]] std::string problem() const override {
     if (std::string wrong = range_problem("clamp", clamp_, 0, 255); !wrong.empty()) return wrong;
-    if (const auto number = number_in(alpha_); number && !is_opacity(*number)) {
+    if (const auto number = parse_number<double>(alpha_); number && !is_opacity(*number)) {
       return fmt::format("alpha: expected a number from 0 to 1 or a .npy file, got {}", alpha_);
     }
     return indices_problem("indices", indices_);

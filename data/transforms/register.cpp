@@ -56,7 +56,7 @@ void register_transforms(TransformRegistries& registries) {
              make_trivial_augment);
   images.add("augmix", "blend copies changed by random operations (Hendrycks et al. 2020)",
              make_augmix);
-  images.add("poison", "blend a picture into chosen samples", make_poison);
+  images.add("poison", "blend an image into chosen samples", make_poison);
 
   registries.labels.add("replace_label", "replace the label of chosen samples", make_replace_label);
 }

@@ -82,9 +82,9 @@ std::string NormalizeStage::problem() {
   const NormalizeOptions standard = count == 1 ? NormalizeOptions::of_luma() : NormalizeOptions();
   if (count > 0 && values.mean.empty()) values.mean = standard.mean;
   if (count > 0 && values.std.empty()) values.std = standard.std;
-  const bool fine = (count == 0 || count == 1 || count == 3) && values.mean.size() == count &&
-                    values.std.size() == count && std::ranges::all_of(values.std, positive);
-  if (fine) return {};
+  const bool valid = (count == 0 || count == 1 || count == 3) && values.mean.size() == count &&
+                     values.std.size() == count && std::ranges::all_of(values.std, positive);
+  if (valid) return {};
   return fmt::format(
       "expected mean and std with one or three numbers each, std above 0, got mean [{}], std [{}]",
       fmt::join(values.mean, ", "), fmt::join(values.std, ", "));

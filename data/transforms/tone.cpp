@@ -6,9 +6,9 @@ namespace precast::data {
 namespace {
 
 /// Applies an operation to each image with a given probability.
-class Chance : public Transform {
+class RandomApply : public Transform {
  public:
-  explicit Chance(double probability) : probability_(probability) {}
+  explicit RandomApply(double probability) : probability_(probability) {}
   void options(Schema& schema) override {
     schema.add("probability", &probability_, "probability that an image is changed").min(0).max(1);
   }
@@ -23,20 +23,20 @@ class Chance : public Transform {
   double probability_;
 };
 
-class Grayscale final : public Chance {
+class Grayscale final : public RandomApply {
  public:
-  Grayscale() : Chance(0.1) {}
+  Grayscale() : RandomApply(0.1) {}
 
  private:
   void change(const Pixels& image) const override { to_grayscale(image); }
 };
 
-class Solarize final : public Chance {
+class Solarize final : public RandomApply {
  public:
-  Solarize() : Chance(0.5) {}
+  Solarize() : RandomApply(0.5) {}
   void options(Schema& schema) override {
     schema.add("threshold", &threshold_, "values >= this are inverted").min(0).max(256);
-    Chance::options(schema);
+    RandomApply::options(schema);
   }
 
  private:
@@ -44,12 +44,12 @@ class Solarize final : public Chance {
   double threshold_ = 128;
 };
 
-class Posterize final : public Chance {
+class Posterize final : public RandomApply {
  public:
-  Posterize() : Chance(0.5) {}
+  Posterize() : RandomApply(0.5) {}
   void options(Schema& schema) override {
     schema.add("bits", &bits_, "number of bits kept of each value").min(0).max(8).required();
-    Chance::options(schema);
+    RandomApply::options(schema);
   }
 
  private:

@@ -49,8 +49,8 @@ class PRECAST_API Transform {
   /// Whether the transform moves pixels. If so, it is also applied to masks; otherwise masks skip
   /// this step.
   [[nodiscard]] virtual bool moves_pixels() const { return false; }
-  /// Whether the output blends copies whose pixels moved differently. If so, the image cannot have
-  /// a mask.
+  /// Whether the output blends copies whose pixels were moved in different ways. If so, the image
+  /// cannot have a mask.
   [[nodiscard]] virtual bool blends_moved_copies() const { return false; }
   /// Whether edit() describes what apply() does to an image. The output then has the input's shape.
   [[nodiscard]] virtual bool is_edit() const { return false; }

@@ -28,11 +28,11 @@ class Translate final : public Transform {
   [[nodiscard]] PixelShape output(const PixelShape& in) const override {
     const int shorter = std::min(in.height, in.width);
     const Border mode = border();
-    const int most = mode == Border::reflect ? shorter - 1 : shorter;
-    if ((mode == Border::reflect || mode == Border::symmetric) && padding_ > most) {
+    const int max_padding = mode == Border::reflect ? shorter - 1 : shorter;
+    if ((mode == Border::reflect || mode == Border::symmetric) && padding_ > max_padding) {
       throw ConfigError(
-          fmt::format("padding: expected at most {} for {} x {} px and mode {}, got {}", most,
-                      in.height, in.width, mode_, padding_));
+          fmt::format("padding: expected at most {} for {} x {} px and mode {}, got {}",
+                      max_padding, in.height, in.width, mode_, padding_));
     }
     return in;
   }
@@ -61,7 +61,7 @@ class Translate final : public Transform {
     const auto* const copy = reinterpret_cast<const std::uint8_t*>(context.scratch.data());
     const Border mode = border();
     for (int y = 0; y < image.shape.height; ++y) {
-      const int from = source_place(y + dy, image.shape.height, mode);
+      const int from = source_index(y + dy, image.shape.height, mode);
       const std::uint8_t* const source =
           from < 0 ? nullptr : copy + std::ptrdiff_t{from} * image.row_values();
       fill_row(image, y, source, dx, mode, fill);
@@ -81,7 +81,7 @@ class Translate final : public Transform {
     const std::ptrdiff_t channels = image.shape.channels;
     std::uint8_t* const out = image.row(y);
     const auto put = [&](int x) {
-      const int from = source == nullptr ? -1 : source_place(x + dx, width, mode);
+      const int from = source == nullptr ? -1 : source_index(x + dx, width, mode);
       std::copy_n(from < 0 ? fill.data() : source + from * channels, channels, out + x * channels);
     };
     // The middle part is copied unchanged from the source.

@@ -45,8 +45,8 @@ void bilinear_row(const std::uint8_t* source, const PixelShape& shape, const Row
     const float sy = path.y + path.step_y * static_cast<float>(x);
     const float left = std::floor(sx);
     const float top = std::floor(sy);
-    const float right_share = sx - left;
-    const float low_share = sy - top;
+    const float x_fraction = sx - left;
+    const float y_fraction = sy - top;
     // Far outside the image, all four pixels are the fill colour; clamping keeps the integers
     // small.
     const int x0 = static_cast<int>(std::clamp(left, -2.0F, static_cast<float>(shape.width)));
@@ -56,12 +56,12 @@ void bilinear_row(const std::uint8_t* source, const PixelShape& shape, const Row
     const std::uint8_t* const c = pixel(x0, y0 + 1);
     const std::uint8_t* const d = pixel(x0 + 1, y0 + 1);
     for (int channel = 0; channel < kChannels; ++channel) {
-      const float upper = static_cast<float>(a[channel]) * (1 - right_share) +
-                          static_cast<float>(b[channel]) * right_share;
-      const float lower = static_cast<float>(c[channel]) * (1 - right_share) +
-                          static_cast<float>(d[channel]) * right_share;
+      const float upper = static_cast<float>(a[channel]) * (1 - x_fraction) +
+                          static_cast<float>(b[channel]) * x_fraction;
+      const float lower = static_cast<float>(c[channel]) * (1 - x_fraction) +
+                          static_cast<float>(d[channel]) * x_fraction;
       out[channel] =
-          static_cast<std::uint8_t>(std::lrintf(upper * (1 - low_share) + lower * low_share));
+          static_cast<std::uint8_t>(std::lrintf(upper * (1 - y_fraction) + lower * y_fraction));
     }
   }
 }
@@ -87,14 +87,14 @@ void warp_rows(const Pixels& image, const AffineMatrix& m, Interpolation interpo
 }  // namespace
 
 AffineMatrix inverse_matrix(const AffineParameters& p) {
-  const double turn = radians(p.angle);
+  const double angle = radians(p.angle);
   const double shear_y = radians(p.shear[1]);
   const double tan_x = std::tan(radians(p.shear[0]));
   // [a b; c d] = rotation * shear y * shear x, with determinant 1.
-  const double a = std::cos(turn - shear_y) / std::cos(shear_y);
-  const double b = -(a * tan_x + std::sin(turn));
-  const double c = std::sin(turn - shear_y) / std::cos(shear_y);
-  const double d = std::cos(turn) - c * tan_x;
+  const double a = std::cos(angle - shear_y) / std::cos(shear_y);
+  const double b = -(a * tan_x + std::sin(angle));
+  const double c = std::sin(angle - shear_y) / std::cos(shear_y);
+  const double d = std::cos(angle) - c * tan_x;
   AffineMatrix m = {d / p.scale, -b / p.scale, 0, -c / p.scale, a / p.scale, 0};
   const double from_x = p.center[0] + p.translate[0];
   const double from_y = p.center[1] + p.translate[1];

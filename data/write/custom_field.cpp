@@ -36,8 +36,8 @@ void CustomField::encode(const Value& value, std::uint64_t /*sample*/, EncodedVa
   }
   if (!layout_.pointer_at && !input->blob.empty()) {
     throw DataError(
-        "custom field: expected a layout with the offset of the pointer to the value's bytes, "
-        "got one without. Give --field-layout NAME=BYTES:ALIGNMENT:POINTER");
+        "custom field: expected a layout with the offset of the pointer to the value's bytes, got "
+        "a layout without it. Give --field-layout NAME=BYTES:ALIGNMENT:POINTER");
   }
   out.metadata = input->metadata;
   out.blob = input->blob;

@@ -25,9 +25,6 @@ const std::string& name_of(ImageWriteMode mode) {
   return std::ranges::find(modes(), mode, &std::pair<std::string, ImageWriteMode>::second)->first;
 }
 
-/// Width and height are 16-bit numbers in the file.
-constexpr int kMaxSidePx = 65535;
-
 void check(const ImageFieldOptions& options) {
   if (options.jpeg_quality < 1 || options.jpeg_quality > 100) {
     throw ConfigError(
@@ -152,16 +149,17 @@ ImageView ImageField::fit(const ImageView& image) {
   return resized_.view();
 }
 
-void ImageField::count_facts(const ImageFileFacts& facts, ImageFormat promised) {
+void ImageField::count_facts(const ImageFileFacts& facts, ImageFormat implied_format) {
   if (facts.format == ImageFormat::png) count("png");
   if (facts.format == ImageFormat::webp) count("webp");
   if (facts.grey) count("grey");
   if (facts.cmyk) count("cmyk");
   if (facts.alpha) count("alpha_dropped");
-  if (facts.deep) count("sixteen_bit");
+  if (facts.sixteen_bit) count("sixteen_bit");
   if (facts.orientation > 1) count("exif_rotated");
   if (facts.warnings > 0) count("jpeg_warnings");
-  if (promised != ImageFormat::unknown && promised != facts.format) count("mislabelled");
+  if (implied_format != ImageFormat::unknown && implied_format != facts.format)
+    count("mislabelled");
 }
 
 bool ImageField::keep(const ImageInput& input, std::uint64_t sample, EncodedValue& out) {
@@ -170,9 +168,9 @@ bool ImageField::keep(const ImageInput& input, std::uint64_t sample, EncodedValu
   const ImageView size{.height = height, .width = width};
   if (!facts.plain_jpeg || facts.several_scans || facts.warnings > 0 || !fits(width, height) ||
       !stores_jpeg(size, sample, /*was_jpeg=*/true) ||
-      !loader_decoder_.in_order(input.file, height, width))
+      !loader_decoder_.is_intact(input.file, height, width))
     return false;
-  count_facts(facts, input.promised);
+  count_facts(facts, input.implied_format);
   out.blob.assign(input.file.begin(), input.file.end());
   count("kept_jpeg");
   count("jpg");
@@ -182,7 +180,7 @@ bool ImageField::keep(const ImageInput& input, std::uint64_t sample, EncodedValu
 
 bool ImageField::decode(const ImageInput& input) {
   const ImageFileFacts facts = decode_image_file(input.file, decoded_);
-  count_facts(facts, input.promised);
+  count_facts(facts, input.implied_format);
   if (!options_.passthrough || !facts.plain_jpeg || facts.warnings > 0) return false;
   if (!facts.several_scans) return true;
   try {
@@ -198,7 +196,7 @@ void ImageField::encode(const Value& value, std::uint64_t sample, EncodedValue& 
   if (input == nullptr)
     throw DataError("image field: expected an image, got a value of another type");
   if (keep(*input, sample, out)) return;
-  const bool keepable = !input->file.empty() && decode(*input);
+  const bool can_keep_file = !input->file.empty() && decode(*input);
   const ImageView given = input->file.empty() ? input->pixels.view() : decoded_.view();
   if (given.width < 1 || given.height < 1) {
     throw DataError(fmt::format(
@@ -216,7 +214,7 @@ void ImageField::encode(const Value& value, std::uint64_t sample, EncodedValue& 
   const bool jpeg = stores_jpeg(image, sample, was_jpeg);
   if (!jpeg) {
     copy_pixels(image, out.blob);
-  } else if (keepable && image.pixels == given.pixels) {
+  } else if (can_keep_file && image.pixels == given.pixels) {
     out.blob.assign(input->file.begin(), input->file.end());
     count("kept_jpeg");
   } else {

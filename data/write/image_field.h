@@ -63,9 +63,9 @@ class PRECAST_API ImageField final : public Field {
   void encode(const Value& value, std::uint64_t sample, EncodedValue& out) override;
 
  private:
-  void count_facts(const ImageFileFacts& facts, ImageFormat promised);
-  /// Stores a common JPEG that may stay unchanged, without decoding it to pixels.
-  /// @return false for every other image, and then does nothing.
+  void count_facts(const ImageFileFacts& facts, ImageFormat implied_format);
+  /// Stores a JPEG with a single scan, if its bytes may be kept, without decoding it to pixels.
+  /// @return false for every other image; nothing is then stored.
   bool keep(const ImageInput& input, std::uint64_t sample, EncodedValue& out);
   [[nodiscard]] bool fits(int width, int height) const;
   /// Decodes `input` into decoded_. @return whether its bytes can be stored as they are.

@@ -17,9 +17,9 @@ ArrayInput png_pixels(std::span<const std::byte> file) {
         fmt::format("image: expected at most {} bytes of pixels, got {} x {} pixels of {} bytes",
                     kMaxPixels * 3, height, width, reader.row_bytes() / width));
   }
-  require(reader.row_bytes() == width * reader.channels() * (reader.deep() ? 2 : 1),
+  require(reader.row_bytes() == width * reader.channels() * (reader.sixteen_bit() ? 2 : 1),
           "libpng returns complete values");
-  ArrayInput array{{reader.deep() ? "<u2" : "|u1", {height, width, reader.channels()}},
+  ArrayInput array{{reader.sixteen_bit() ? "<u2" : "|u1", {height, width, reader.channels()}},
                    std::vector<std::byte>(height * reader.row_bytes())};
   reader.read(array.elements);
   return array;

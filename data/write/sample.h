@@ -17,7 +17,7 @@ struct ImageInput {
   Image pixels;
   /// The format that the file's name implies; `unknown` if it implies none. Used only to count
   /// mislabelled files.
-  ImageFormat promised = ImageFormat::unknown;
+  ImageFormat implied_format = ImageFormat::unknown;
 };
 
 /// An array with its elements in C order, as numpy's `tobytes()` returns them.

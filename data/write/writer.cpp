@@ -47,7 +47,7 @@ FieldLayout layout_of(const FieldColumn& column) {
   if (tag.kind == FieldTag::Kind::custom) return tag.layout;
   throw ConfigError(
       fmt::format("field '{}': expected arguments with a tag that gives the layout of its custom "
-                  "metadata (put_tag() in field_tag.h), got arguments without one",
+                  "metadata (put_tag() in field_tag.h), got arguments without such a tag",
                   column.name));
 }
 
@@ -147,16 +147,16 @@ std::vector<std::byte> BetonWriter::head() const {
     std::ranges::copy(columns_[i].arguments, at + 1 + kFieldNameBytes);
   }
   std::byte* const flag = bytes.data() + kHeaderBytes + 1 + kFieldNameBytes + kSumsFlagAt;
-  const auto there = load<std::uint64_t>(flag);
-  if (checksums_ && there != 0 && there != kSumsFlag) {
+  const auto stored_flag = load<std::uint64_t>(flag);
+  if (checksums_ && stored_flag != 0 && stored_flag != kSumsFlag) {
     throw ConfigError(
         fmt::format("field '{}': expected zeros in bytes {} to {} of the first field's arguments, "
                     "where a file with checksums has its mark, got other bytes. Leave out "
                     "checksums (--no-checksums), or put another field first",
-                    columns_[0].name, kSumsFlagAt, kSumsFlagAt + sizeof there - 1));
+                    columns_[0].name, kSumsFlagAt, kSumsFlagAt + sizeof stored_flag - 1));
   }
   // The arguments of a custom field that comes from a file with checksums contain the mark.
-  if (checksums_ || there == kSumsFlag) store(flag, checksums_ ? kSumsFlag : 0);
+  if (checksums_ || stored_flag == kSumsFlag) store(flag, checksums_ ? kSumsFlag : 0);
   return bytes;
 }
 

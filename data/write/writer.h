@@ -47,10 +47,10 @@ struct BetonLayout {
 class PRECAST_API BetonWriter {
  public:
   /// @param num_samples the maximum number of samples. @throws ConfigError for an invalid page
-  /// size, for no samples, for field names that are empty, over 16 characters, not printable ASCII
-  /// or duplicate, for a FILE.sum that is not a file of checksums, and, with checksums, for a first
-  /// field whose arguments leave no room for the mark of a file with checksums (kSumsFlagAt);
-  /// IoError if the file cannot be created.
+  /// size, for 0 samples, for 0 or more than kMaxFields fields, for field names that are empty,
+  /// over 16 characters, not printable ASCII or duplicate, for a FILE.sum that is not a file of
+  /// checksums, and, with checksums, for a first field whose arguments leave no room for the mark
+  /// of a file with checksums (kSumsFlagAt); IoError if the file cannot be created.
   BetonWriter(const std::filesystem::path& path, std::vector<FieldColumn> columns,
               std::uint64_t num_samples, const BetonLayout& layout = {},
               FileOps& ops = posix_file_ops());

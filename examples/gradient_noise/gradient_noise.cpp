@@ -19,7 +19,8 @@ class GradientNoise final : public precast::Method {
  public:
   void options(precast::Schema& schema) override {
     schema.add("eta", &eta_, "variance of the noise at the first step").above(0);
-    schema.add("gamma", &gamma_, "how fast the variance decreases").min(0);
+    schema.add("gamma", &gamma_, "exponent of the decay of the variance: eta / (1 + step)^gamma")
+        .min(0);
   }
 
   void on_run(const precast::RunFacts& run) override { seed_ = run.seed; }

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes train.npz and val.npz: pictures of one to four garments, and their classes.
+"""Writes train.npz and val.npz: images of one to four garments, and their classes.
 
     python3 make_data.py FOLDER [TRAIN_SAMPLES VAL_SAMPLES]
 
-A picture has 2 x 2 cells of 28 x 28 px. Each cell is empty or contains an image of Fashion-MNIST.
-`labels` has 10 values, one for each class: 1 if the class is in the picture, otherwise 0.
+Each image has 2 x 2 cells of 28 x 28 px. A cell is empty or contains a garment of Fashion-MNIST.
+`labels` has 10 values, one for each class: 1 if the class is in the image, otherwise 0.
 """
 
 import pathlib
@@ -16,7 +16,7 @@ import fashion_arrays  # noqa: E402
 SIDE = 2 * fashion_arrays.SIDE
 
 
-def picture(images, labels, rng):
+def make_image(images, labels, rng):
     """Returns SIDE x SIDE grey pixels, and 10 bytes of 0 or 1."""
     pixels, present = bytearray(SIDE * SIDE), bytearray(10)
     for place in rng.sample(range(4), rng.randint(1, 4)):
@@ -29,4 +29,4 @@ def picture(images, labels, rng):
 
 
 if __name__ == "__main__":
-    fashion_arrays.write_pictures(sys.argv, [8000, 1000], SIDE, picture, labels=(10,))
+    fashion_arrays.write_images(sys.argv, [8000, 1000], SIDE, make_image, labels=(10,))

@@ -24,11 +24,11 @@ SPACE = {
 }
 
 
-STOPPED = (85, -signal.SIGINT)  # 85: precast has saved a checkpoint; SIGINT: it got Ctrl-C before it could handle it
+STOPPED = (85, -signal.SIGINT)  # 85: precast saved a checkpoint; -SIGINT: Ctrl-C ended it before it could do so
 
 
 def train(number, params, cores):
-    """Trains, or resumes the run of an earlier start. Returns precast's exit code and its accuracy, if there is one."""
+    """Trains, or resumes an unfinished run of this trial. Returns precast's exit code, and top-1 if the code is 0."""
     result = options.folder / f"result-{number}.json"
     keys = {**params, "logging.folder": options.folder, "logging.run_id": f"trial-{number}",
             "checkpoint.resume": "auto"}
@@ -41,13 +41,13 @@ def train(number, params, cores):
 
 
 def next_trial():
-    with one_at_a_time:
+    with study_lock:
         if stopping.is_set():
             return None
-        if not left_over and sum(trial.state != TrialState.WAITING
+        if not unfinished and sum(trial.state != TrialState.WAITING
                                  for trial in study.get_trials(deepcopy=False)) >= options.trials:
             return None
-        trial = left_over.pop(0) if left_over else study.ask()
+        trial = unfinished.pop(0) if unfinished else study.ask()
         return trial.number, {key: trial.suggest_categorical(key, values) for key, values in SPACE.items()}
 
 
@@ -81,8 +81,8 @@ study = optuna.create_study(study_name="precast", storage=storage, direction="ma
 # trial.suggest_float(key, low, high, log=True) above.
 for values in itertools.product(*SPACE.values()):
     study.enqueue_trial(dict(zip(SPACE, values, strict=True)), skip_if_exists=True)
-left_over = [optuna.trial.Trial(study, trial._trial_id) for trial in study.get_trials(states=[TrialState.RUNNING])]
-one_at_a_time = threading.Lock()
+unfinished = [optuna.trial.Trial(study, trial._trial_id) for trial in study.get_trials(states=[TrialState.RUNNING])]
+study_lock = threading.Lock()
 stopping = threading.Event()
 
 cores = sorted(os.sched_getaffinity(0))
@@ -94,7 +94,7 @@ for worker in workers:
 try:
     for worker in workers:
         worker.join()
-except KeyboardInterrupt:  # the training processes have got the signal, too, and save checkpoints
+except KeyboardInterrupt:  # the training processes have received the signal, too, and save checkpoints
     stopping.set()
     for worker in workers:
         worker.join()

@@ -47,7 +47,7 @@ def accept():
 
 
 def publish(kind, ids, **outputs):
-    while published[0] - released[0] >= SLOTS:  # the consumer still has all slots
+    while published[0] - released[0] >= SLOTS:  # the consumer still holds all slots
         for ready in select.select([listener, consumer], [], [], 0.001)[0]:
             accept() if ready is listener else sys.exit("the consumer has left")
     place = int(published[0]) % SLOTS

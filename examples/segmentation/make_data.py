@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes train.npz and val.npz: pictures with one garment, and the class of each pixel.
+"""Writes train.npz and val.npz: images with one garment, and the class of each pixel.
 
     python3 make_data.py FOLDER [TRAIN_SAMPLES VAL_SAMPLES]
 
-An image of Fashion-MNIST is pasted at a random position of a picture of 40 x 40 px. `mask` is 1 + the class of the
+A garment of Fashion-MNIST is pasted at a random position of an image of 40 x 40 px. `mask` is 1 + the class of the
 garment where the pixels of the garment are brighter than 40, and 0 elsewhere.
 """
 
@@ -16,7 +16,7 @@ import fashion_arrays  # noqa: E402
 SIDE, BRIGHT = 40, 40
 
 
-def picture(images, labels, rng):
+def make_image(images, labels, rng):
     """Returns SIDE x SIDE grey pixels and SIDE x SIDE classes."""
     pixels, mask = bytearray(SIDE * SIDE), bytearray(SIDE * SIDE)
     one = rng.randrange(len(images))
@@ -30,4 +30,4 @@ def picture(images, labels, rng):
 
 
 if __name__ == "__main__":
-    fashion_arrays.write_pictures(sys.argv, [6000, 1000], SIDE, picture, mask=(SIDE, SIDE))
+    fashion_arrays.write_images(sys.argv, [6000, 1000], SIDE, make_image, mask=(SIDE, SIDE))

@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -15,8 +16,10 @@
 #include "data/jobs/write_dataset.h"
 #include "data/write/blob_fields.h"
 #include "data/write/number_fields.h"
+#include "framework/core/archive/npy.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/format.h"
 #include "framework/core/progress.h"
 #include "framework/core/rng.h"
 
@@ -95,25 +98,13 @@ class Model {
   at::Tensor quantiles_;
 };
 
-/// The header of a .npy file, format version 1.0; the elements follow it.
-std::string npy_header(const std::string& descr, const std::string& shape) {
-  std::string text =
-      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", descr, shape);
-  constexpr std::size_t kPreamble = 10;
-  text.append(63 - (kPreamble + text.size()) % 64, ' ').push_back('\n');
-  const auto size = static_cast<std::uint16_t>(text.size());
-  std::string header("\x93NUMPY\x01\x00", 8);
-  header.push_back(static_cast<char>(size & 0xff));
-  header.push_back(static_cast<char>(size >> 8));
-  return header + text;
-}
-
 void write_arrays(const std::filesystem::path& path, const Model& model, std::int64_t samples) {
   const ArrayFormat format = model.format();
   precast::AtomicFile x(path.string() + ".x.npy");
   precast::AtomicFile y(path.string() + ".y.npy");
-  x.append(npy_header(format.dtype, fmt::format("{}, {}", samples, format.shape[0])));
-  y.append(npy_header("<f8", fmt::format("{},", samples)));
+  const auto features = static_cast<std::int64_t>(format.shape[0]);
+  x.append(precast::npy_header(format.dtype, std::array{samples, features}));
+  y.append(precast::npy_header("<f8", std::array{samples}));
   precast::Progress progress;
   for (std::int64_t i = 0; i < samples; ++i) {
     const Sample sample = model.sample(static_cast<std::uint64_t>(i));

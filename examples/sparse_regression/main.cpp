@@ -15,6 +15,7 @@
 
 #include "framework/core/archive/npy.h"
 #include "framework/core/error.h"
+#include "framework/core/format.h"
 #include "framework/core/log.h"
 #include "framework/core/progress.h"
 #include "framework/core/system.h"

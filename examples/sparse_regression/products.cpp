@@ -20,7 +20,7 @@ constexpr std::int64_t kParts = 8;
 /// takes 256 MiB of its memory.
 constexpr std::int64_t kCpuBlock = std::int64_t{1} << 17;
 constexpr std::int64_t kGpuBlock = std::int64_t{1} << 26;
-/// ATen divides a sum of more values among threads; this many are always summed by one thread.
+/// ATen sums up to this many values in one thread, and divides longer sums among threads.
 constexpr std::int64_t kSerialSum = 4096;
 
 }  // namespace

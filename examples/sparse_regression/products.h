@@ -50,7 +50,7 @@ class BatchProducts {
   std::vector<at::Tensor> scratch_;
 };
 
-/// The sum of all values, float64 without dimensions, in the same order for any number of threads.
+/// The sum of all values, a float64 scalar, in the same order for any number of threads.
 [[nodiscard]] at::Tensor ordered_sum(const at::Tensor& values);
 
 }  // namespace sparse_regression

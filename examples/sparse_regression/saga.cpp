@@ -9,7 +9,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
 #include "framework/core/error.h"
@@ -23,11 +22,6 @@ namespace {
 constexpr int kPowerPasses = 5;
 /// The solver has diverged if the objective is this many times the objective for coefficients of 0.
 constexpr double kDiverged = 10;
-
-double now() {
-  using Clock = std::chrono::steady_clock;
-  return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
-}
 
 double number(const at::Tensor& value) {
   return value.item<double>();
@@ -58,7 +52,7 @@ class Saga {
   /// Computes everything that the first lambda needs. @return the largest lambda and the
   /// smoothness.
   PathResult prepare() {
-    const double begin = now();
+    const double begin = now_seconds();
     target_mean_ = number(ordered_sum(stream_.targets())) / n_;
     targets_ = (stream_.targets() - target_mean_).to(at::kFloat).to(stream_.device());
     null_objective_ = squares(targets_) / (2 * n_);
@@ -81,7 +75,7 @@ class Saga {
                   (n_ - b) / (b * others) * result.row_smoothness;
     smoothness_ = std::max(smoothness_, result.full_smoothness);
     result.batch_smoothness = smoothness_;
-    result.preparation_seconds = now() - begin;
+    result.preparation_seconds = now_seconds() - begin;
     return result;
   }
 
@@ -265,7 +259,7 @@ class Saga {
   at::Tensor w_;
 };
 
-/// Of an even number of values, the mean of the two in the middle.
+/// For an even number of values, the mean of the two middle values.
 double median(std::vector<double> values) {
   if (values.empty()) return 0;
   std::ranges::sort(values);
@@ -279,7 +273,7 @@ PathPoint solve_point(Saga& saga, std::size_t index, double lambda, const PathOp
                       const OnPass& on_pass, std::vector<double>& epoch_seconds) {
   PathPoint point;
   point.lambda = lambda;
-  const double begin = now();
+  const double begin = now_seconds();
   // The table is exact at the start: the preparation and the previous lambda leave an exact table.
   bool exact = true;
   point.objective = saga.objective(lambda);
@@ -293,7 +287,7 @@ PathPoint solve_point(Saga& saga, std::size_t index, double lambda, const PathOp
              .objective = point.objective,
              .gap = point.gap,
              .exact = exact,
-             .seconds = now() - begin});
+             .seconds = now_seconds() - begin});
     if (exact && (small || point.epochs >= options.max_epochs)) break;
     exact = small || point.epochs >= options.max_epochs;
     if (exact) {
@@ -301,14 +295,14 @@ PathPoint solve_point(Saga& saga, std::size_t index, double lambda, const PathOp
       point.objective = saga.objective(lambda);
       ++point.exact_passes;
     } else {
-      const double epoch_begin = now();
+      const double epoch_begin = now_seconds();
       point.objective = saga.epoch(lambda);
-      epoch_seconds.push_back(now() - epoch_begin);
+      epoch_seconds.push_back(now_seconds() - epoch_begin);
       ++point.epochs;
     }
   }
   saga.describe(point);
-  point.seconds = now() - begin;
+  point.seconds = now_seconds() - begin;
   return point;
 }
 

@@ -71,11 +71,6 @@ at::Tensor read_targets(const data::BetonReader& reader, const std::string& name
   return targets;
 }
 
-double now() {
-  using Clock = std::chrono::steady_clock;
-  return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
-}
-
 }  // namespace
 
 SampleStream::SampleStream(const std::filesystem::path& path, const StreamOptions& options)
@@ -103,11 +98,11 @@ SampleStream::SampleStream(const std::filesystem::path& path, const StreamOption
   const std::uint64_t used = kLibraries + resident_bytes() +
                              (options.reserved ? options.reserved(samples(), features_) : 0) +
                              data::plan_memory(reader_, pipeline, loader, kNoImages).own();
-  constexpr std::uint64_t kFewestPages = 8;
-  if (used + kFewestPages * page > options.memory_bytes)
+  constexpr std::uint64_t kMinPages = 8;
+  if (used + kMinPages * page > options.memory_bytes)
     throw precast::ConfigError(
         fmt::format("--memory-mb: expected at least {}, got {}. A smaller --batch-size needs less",
-                    ((used + kFewestPages * page) >> 20) + 1, options.memory_bytes >> 20));
+                    ((used + kMinPages * page) >> 20) + 1, options.memory_bytes >> 20));
   loader.cache_bytes =
       std::min(options.memory_bytes - used, reader_.file_bytes() * 5 / 4 + 8 * page);
   loader.order = order(std::max<std::uint64_t>(1, loader.cache_bytes / page / 2));
@@ -120,7 +115,7 @@ SampleStream::SampleStream(const std::filesystem::path& path, const StreamOption
 SampleStream::~SampleStream() = default;
 
 void SampleStream::pass(const Visit& visit) {
-  const double begin = now();
+  const double begin = now_seconds();
   source_->begin_epoch({.epoch = statistics_.passes, .image_size_px = kNoImages});
   while (std::optional<precast::Batch> batch = source_->next()) {
     const at::Tensor ids = at::from_blob(
@@ -128,13 +123,18 @@ void SampleStream::pass(const Visit& visit) {
     visit(batch->input(), ids.to(options_.device));
   }
   ++statistics_.passes;
-  statistics_.seconds += now() - begin;
+  statistics_.seconds += now_seconds() - begin;
 }
 
 StreamStatistics SampleStream::statistics() const {
   StreamStatistics statistics = statistics_;
   statistics.seconds_waited = source_->seconds_waited();
   return statistics;
+}
+
+double now_seconds() {
+  using Clock = std::chrono::steady_clock;
+  return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
 }
 
 std::uint64_t resident_bytes() {

@@ -75,6 +75,9 @@ class SampleStream {
   StreamStatistics statistics_;
 };
 
+/// The time of a clock that is never set back, in seconds.
+[[nodiscard]] double now_seconds();
+
 /// The resident memory of the process in bytes, now and at its peak; 0 if unknown. @{
 [[nodiscard]] std::uint64_t resident_bytes();
 [[nodiscard]] std::uint64_t peak_resident_bytes();

@@ -45,9 +45,9 @@ struct ModelOptions {
 };
 
 /// Three convolutions, a hidden layer and a last layer (`fc`), applied to each input. With one
-/// input, the output is logits [N, num_classes]; with several inputs, which are views of the same
-/// samples, it is vectors of length 1, [N, views, num_classes]. The classifier can load the weights
-/// of pretraining, because only `fc` differs.
+/// input, the outputs are logits [N, num_classes]; with several inputs, which are views of the same
+/// samples, they are unit vectors, [N, views, num_classes]. The classifier can load the weights of
+/// pretraining, because only `fc` differs.
 struct TwoViews : nn::Module {
   TwoViews(const precast::ModelSpec& spec, const ModelOptions& o)
       : hidden(register_module("hidden", nn::Linear(4 * o.width, o.hidden))),
@@ -98,8 +98,8 @@ struct LossOptions {
 };
 
 /// NT-Xent, "normalized temperature-scaled cross entropy" (equation 1 of the paper): for each view,
-/// the other view of the same image must be found among all other views of the batch. The other
-/// images are those of the same micro-batch and rank. Outputs [N, 2, D] of length 1.
+/// the other view of the same image must be found among all other views of the micro-batch of one
+/// rank. Expects unit vectors [N, 2, D] as outputs.
 class NtXent final : public precast::Loss {
  public:
   explicit NtXent(double temperature) : temperature_(temperature) {}
@@ -130,7 +130,7 @@ std::unique_ptr<precast::Loss> make_loss(const LossOptions& options) {
 }
 
 /// The fraction of samples whose first view is closer to their own second view than to that of any
-/// other sample of the dataset. Outputs [N, 2, D] of length 1.
+/// other sample of the dataset. Expects unit vectors [N, 2, D] as outputs.
 class ViewTop1 final : public precast::Metric {
  public:
   [[nodiscard]] std::string name() const override { return "view_top_1"; }

@@ -1,6 +1,6 @@
 // A small vision transformer (Dosovitskiy et al., ICLR 2021) in the plain form of Beyer et al.,
-// "Better plain ViT baselines for ImageNet-1k" (2022): fixed sine-cosine positions, which fit every
-// image size, and the mean of all patches in place of a class token.
+// "Better plain ViT baselines for ImageNet-1k" (2022): fixed sine-cosine position embeddings, which
+// work for every image size, and the mean of all patches in place of a class token.
 //
 //   precast train RECIPE.yaml --plugins=[vit.so] --model.arch=vit --model.params='{patch: 4}'
 #include <ATen/core/Tensor.h>
@@ -43,7 +43,7 @@ struct Options {
   }
 };
 
-/// Positions of an h x w grid, [h * w, width].
+/// Position embeddings of an h x w grid, [h * w, width].
 Tensor positions(std::int64_t h, std::int64_t w, std::int64_t width,
                  const at::TensorOptions& like) {
   const Tensor rate = at::pow(

@@ -47,19 +47,19 @@ Batch Batch::narrow(std::int64_t first, std::int64_t count) const {
   return part;
 }
 
-Batch Batch::index_select(const at::Tensor& places) const {
+Batch Batch::index_select(const at::Tensor& indices) const {
   Batch chosen{.fields = fields, .sample_ids = {}, .inputs = inputs, .targets = targets};
   for (NamedTensor& field : chosen.fields) {
     if (!field.tensor.defined()) continue;
     const at::MemoryFormat layout = field.tensor.suggest_memory_format();
-    field.tensor = field.tensor.index_select(0, places).contiguous(layout);
+    field.tensor = field.tensor.index_select(0, indices).contiguous(layout);
   }
   return chosen;
 }
 
 void make_inputs_contiguous(Batch& batch) {
-  for (const std::size_t place : batch.inputs) {
-    at::Tensor& input = batch.fields.at(place).tensor;
+  for (const std::size_t index : batch.inputs) {
+    at::Tensor& input = batch.fields.at(index).tensor;
     input = input.contiguous();
   }
 }

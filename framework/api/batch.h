@@ -16,7 +16,7 @@ namespace precast {
 /// The samples of one step, read by models, losses, metrics and methods. The tensors are
 /// reference-counted: their memory is never reused while a Batch (or a copy of a tensor) lives. Do
 /// not write to a source's tensors (as `mul_` does): the tensors of a ring are in read-only memory,
-/// and writing to them ends the process. A method that changes a batch replaces its tensors.
+/// so writing to them crashes the process. A method that changes a batch must replace its tensors.
 struct PRECAST_API Batch {
   /// One tensor per output of the pipeline (by default one per field, in the file's order), on the
   /// device of the run, with one row per sample. Integer fields are [N] int64, float fields [N]
@@ -25,8 +25,8 @@ struct PRECAST_API Batch {
   std::vector<NamedTensor> fields;
   /// The samples' indices in the dataset file, [N].
   std::vector<std::uint64_t> sample_ids;
-  /// Indices into `fields` of the recipe's data.inputs and data.targets, in the recipe's order.
-  /// There may be no targets (TargetKind::none).
+  /// The recipe's data.inputs and data.targets, in its order, as indices into `fields`. There may
+  /// be no targets (TargetKind::none).
   std::vector<std::size_t> inputs = {0};
   std::vector<std::size_t> targets = {1};
 
@@ -43,16 +43,18 @@ struct PRECAST_API Batch {
   [[nodiscard]] at::Tensor& labels() { return target(); }
   [[nodiscard]] const at::Tensor& labels() const { return target(); }
 
-  /// The tensor of the field called `name`. @throws ConfigError listing the existing names.
+  /// The tensor of the field called `name`. @throws ConfigError if there is no such field, with a
+  /// similar name or the list of fields.
   [[nodiscard]] const at::Tensor& field(std::string_view name) const;
   /// Number of samples: the first dimension of the first input. Do not use the size of sample_ids
   /// instead: methods may make batches without sample ids.
   [[nodiscard]] std::int64_t size() const;
-  /// Views of `count` samples starting at `first`. They share memory with this batch.
+  /// Samples `first` to `first` + `count` - 1. The tensors are views that share memory with this
+  /// batch.
   [[nodiscard]] Batch narrow(std::int64_t first, std::int64_t count) const;
-  /// A copy of the samples at the given indices (int64, on the batch's device). The copy has no
+  /// A copy of the samples at the given indices ([K] int64, on the batch's device). The copy has no
   /// sample ids, because reading the indices on the host would wait for the device.
-  [[nodiscard]] Batch index_select(const at::Tensor& places) const;
+  [[nodiscard]] Batch index_select(const at::Tensor& indices) const;
 };
 
 /// Makes a synthetic batch with the fields, shapes and dtypes that a source delivers. Used to test

@@ -16,11 +16,11 @@ class BatchSource {
  public:
   virtual ~BatchSource() = default;
   /// Starts a pass over the data; a pass that is still running is abandoned. If the run is asked to
-  /// stop meanwhile, the pass may have no batches, even if the run has several ranks.
+  /// stop during this call, the pass may have no batches, whatever the number of ranks.
   virtual void begin_epoch(const EpochRequest& request) = 0;
-  /// The next batch in order, or nothing at the end of the pass. A source of a run with one rank
-  /// also returns nothing if the run is asked to stop while it waits for a batch. Rethrows an
-  /// exception of a worker thread.
+  /// The next batch in order, or nothing at the end of the pass. In a run with one rank, also
+  /// returns nothing if the run is asked to stop during the wait for a batch. Rethrows an exception
+  /// of a worker thread.
   [[nodiscard]] virtual std::optional<Batch> next() = 0;
   /// Number of batches in a full pass, on the rank with the most batches.
   [[nodiscard]] virtual std::int64_t size(int world) const = 0;

@@ -30,13 +30,13 @@ class Communicator {
   /// Sums each tensor over the ranks, in place. The order of additions is the same in every run
   /// with the same number of ranks.
   virtual void all_reduce_sum(std::vector<at::Tensor> tensors) = 0;
-  /// Sums each tensor over the ranks; `root` gets the sum; on the other ranks, the values become
-  /// unspecified.
+  /// Sums each tensor over the ranks. Only the tensors of `root` receive the sum; on the other
+  /// ranks, the values become unspecified.
   virtual void reduce_sum(std::vector<at::Tensor> tensors, int root) = 0;
   /// Copies root's tensors to all ranks.
   virtual void broadcast(std::vector<at::Tensor> tensors, int root) = 0;
-  /// Returns every rank's text, indexed by rank. Communicates between the CPUs, and never uses the
-  /// GPU's stream.
+  /// Returns the string of every rank, indexed by rank. Communicates between the CPUs, and never
+  /// uses the GPU's stream.
   [[nodiscard]] virtual std::vector<std::string> all_gather(const std::string& text) = 0;
   /// Starts summing one number per rank without waiting for the result. Communicates between the
   /// CPUs.

@@ -8,16 +8,16 @@
 namespace precast {
 namespace {
 
-/// Checks a rule of `method` against the other method that the rule names. @param place index of
-/// `method` in the recipe. @param other index of the other method. @return a message if the recipe
-/// breaks the rule; otherwise nothing.
-std::optional<std::string> breach(const NamedMethod& method, const MethodRule& rule,
-                                  std::ptrdiff_t place, std::ptrdiff_t other) {
+/// Checks a rule of `method` against the other method to which the rule refers. @param position
+/// index of `method` in the recipe. @param other index of the other method. @return a message if
+/// the recipe breaks the rule; otherwise nothing.
+std::optional<std::string> violation(const NamedMethod& method, const MethodRule& rule,
+                                     std::ptrdiff_t position, std::ptrdiff_t other) {
   if (rule.kind == MethodRule::Kind::not_with) {
     return fmt::format("{} with {}: expected only one of the two: {}", method.name, rule.other,
                        rule.reason);
   }
-  if (other < place) return std::nullopt;
+  if (other < position) return std::nullopt;
   return fmt::format("{} before {}: expected the opposite order: {}", method.name, rule.other,
                      rule.reason);
 }
@@ -28,11 +28,11 @@ std::vector<std::string> broken_rules(const std::vector<NamedMethod>& methods) {
   std::vector<std::string> broken;
   const NamedMethod* replaces = nullptr;
   for (const NamedMethod& method : methods) {
-    const auto place = &method - methods.data();
+    const auto position = &method - methods.data();
     for (const MethodRule& rule : method.method->rules()) {
       const auto other = std::ranges::find(methods, rule.other, &NamedMethod::name);
       if (other == methods.end()) continue;
-      if (auto message = breach(method, rule, place, other - methods.begin()))
+      if (auto message = violation(method, rule, position, other - methods.begin()))
         broken.push_back(std::move(*message));
     }
     if (method.method->step_strategy() == nullptr) continue;

@@ -54,12 +54,12 @@ class Method : public Stateful {
   virtual void configure(TrainPlan& /*plan*/) const {}
   /// The side in px of the smallest images that on_batch() or the step_strategy() makes from square
   /// images with a side of `size_px`. Before the run starts, a model that is not one of precast's
-  /// own architectures is tested on this size.
+  /// own architectures is tested with images of this size.
   [[nodiscard]] virtual std::int64_t smallest_side(std::int64_t size_px) const { return size_px; }
   /// Whether the method changes the work of a step during the run, other than through
-  /// TrainPlan::image_size_px: it acts only in a part of the run, in every N-th step, or more and
-  /// more. Measured steps are then not representative of the run: `precast bench step` warns, and
-  /// its cost model refuses the recipe. Called after configure().
+  /// TrainPlan::image_size_px: it acts only in a part of the run or in every N-th step, or its
+  /// effect grows. Measured steps are then not representative of the run: `precast bench step`
+  /// warns, and its cost model refuses the recipe. Called after configure().
   [[nodiscard]] virtual bool varies_between_steps() const { return false; }
   /// Called once before the first step with the facts of this run, which include the rank.
   virtual void on_run(const RunFacts& /*run*/) {}
@@ -101,19 +101,19 @@ class Method : public Stateful {
   [[nodiscard]] virtual bool records_hooks(int /*world*/) const { return false; }
   /// Called after the optimiser's update. @param global_step as in on_batch().
   virtual void on_step_end(Model& /*model*/, std::int64_t /*global_step*/) {}
-  /// An object that exists while the model is evaluated. For example, EMA swaps its averages in,
-  /// and the destructor of the guard restores the weights.
+  /// An object that exists while the model is evaluated. For example, EMA's eval_scope() swaps its
+  /// averages in, and the destructor of the guard restores the weights.
   class EvalGuard {
    public:
     virtual ~EvalGuard() = default;
   };
   [[nodiscard]] virtual std::unique_ptr<EvalGuard> eval_scope(Model& /*model*/) { return nullptr; }
-  /// Whether eval_scope() would now replace the weights by averages, as ema and swa do. Files with
-  /// the weights themselves then say so. state() has the average of the weight W as the tensor
-  /// `W.<name of the method>`, from which `precast convert` takes it. If this function
-  /// returns false, eval_scope() is also called, and its guard destroyed, when a checkpoint is
-  /// saved: with a guard, the checkpoint does not say which weights the run evaluated, and `precast
-  /// convert` refuses its folder.
+  /// Whether eval_scope() would now replace the weights by averages, as ema and swa do. If so, a
+  /// checkpoint records this method's name with its weights, which are not averaged, and state()
+  /// must contain the average of the weight W as the tensor `W.<name of the method>`, which
+  /// `precast convert` reads. If this function returns false, eval_scope() is also called when a
+  /// checkpoint is saved, and its guard is destroyed at once. If there was a guard, the checkpoint
+  /// does not record which weights the run evaluated, and `precast convert` rejects its folder.
   [[nodiscard]] virtual bool evaluates_averages() const { return false; }
 };
 

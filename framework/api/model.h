@@ -25,7 +25,8 @@ class Model {
   /// [N, num_classes].
   [[nodiscard]] virtual at::Tensor forward(const Batch& batch) = 0;
   /// The parameters, which are leaves of the autograd graph, in the order of Python's
-  /// named_parameters(). Each tensor occurs once, because each entry is updated.
+  /// named_parameters(). A tensor that several layers share is listed only once, because each entry
+  /// is updated.
   [[nodiscard]] virtual std::vector<NamedTensor> parameters() const = 0;
   /// Parameters and buffers in the order and with the names of Python's state_dict().
   /// The tensors share memory with the model.
@@ -54,8 +55,8 @@ class ImageModel : public Model {
 /// torchvision's model after torch.manual_seed(s).
 using ModelRegistry = PartRegistry<Model, const ModelSpec&>;
 
-/// The model that `spec` names, with the options in `spec.params`. @throws what
-/// PartRegistry::make() throws
+/// Builds the architecture `spec.arch` with the options in `spec.params`. @throws ConfigError like
+/// PartRegistry::make()
 [[nodiscard]] PRECAST_API std::unique_ptr<Model> make_model(const ModelRegistry& models,
                                                             const ModelSpec& spec);
 

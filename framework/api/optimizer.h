@@ -17,20 +17,21 @@ namespace precast {
 /// named after the parameter, such as "conv1.weight.momentum") and borrows the parameters' memory.
 class Optimizer : public Stateful {
  public:
-  /// The result of the check for non-finite gradients, which is made in fp16 and with
+  /// The result of the check for non-finite gradients. Gradients are checked in fp16, and with
   /// training.on_nonfinite: skip.
   struct Scaled {
     /// Scalar float32: 1 if any gradient is Inf or NaN (the step must then change nothing).
     at::Tensor found_inf;
   };
 
-  /// One update with the rate `lr`. Gradients are already unscaled.
+  /// One update with the learning rate `lr`. Gradients are already unscaled. @param scaled nothing
+  /// if gradients were not checked.
   virtual void step(double lr, const std::optional<Scaled>& scaled) = 0;
   /// Whether step_with() is implemented. If so, each call of step_with() launches the same work on
   /// the same memory, as long as the same parameters have gradients, so that a CUDA graph can
   /// record it.
   [[nodiscard]] virtual bool takes_lr_tensor() const { return false; }
-  /// The same update as step(), but the host never reads the rate.
+  /// The same update as step(), but the host never reads the learning rate.
   /// @param lr scalar float32 on the parameters' device.
   virtual void step_with(const at::Tensor& /*lr*/, const std::optional<Scaled>& /*scaled*/) {
     require(false, "step_with() is called only if takes_lr_tensor()");
@@ -46,8 +47,8 @@ class Optimizer : public Stateful {
     at::Tensor lr_tensor{};
     /// Scalar float32 by which the gradients are divided; if undefined, they are not divided.
     at::Tensor scale{};
-    /// After the division, gradients are clipped so that the norm over all of them is at most this,
-    /// as by torch.nn.utils.clip_grad_norm_; infinity means no clipping.
+    /// After the division, gradients are clipped so that the norm over all of them is at most
+    /// max_norm, as by torch.nn.utils.clip_grad_norm_; infinity means no clipping.
     double max_norm = std::numeric_limits<double>::infinity();
     /// Scalar float32 that the optimiser writes: 1 if any gradient is Inf or NaN, in which case the
     /// step changes nothing else; otherwise 0. If undefined, gradients are not checked.
@@ -66,7 +67,7 @@ struct OptimizerInputs {
   /// The parameters that this rank updates, in the model's order. Borrowed only during
   /// construction.
   const std::vector<NamedTensor>& parameters;
-  /// The schedule's highest rate.
+  /// The schedule's highest learning rate.
   double peak_lr = 0;
 };
 

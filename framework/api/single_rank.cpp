@@ -32,7 +32,7 @@ class NoGradSync final : public GradSync {
   void begin_backward(bool /*last*/) override {}
   void finish_backward() override {}
   void finish_step() override {}
-  [[nodiscard]] std::string unrecordable_because() const override { return ""; }
+  [[nodiscard]] std::string graph_obstacle() const override { return ""; }
 };
 
 }  // namespace

@@ -11,8 +11,8 @@ struct SourceTimes {
   double processing = 0;
   /// Waiting for reads. Not measured for files that are read through a memory mapping.
   double disk = 0;
-  /// The rest of the busy time: waiting for a memory page of a mapped file, or for a core that
-  /// other threads used.
+  /// The remaining busy time: waiting for a memory page of a mapped file, or for a core that other
+  /// threads used.
   double blocked = 0;
   /// Waiting because all buffers for batches were full, that is, because the model is slower than
   /// the loader.
@@ -23,7 +23,7 @@ struct SourceTimes {
   /// The activity that took the most time: "reading", "blocked" or "decoding". Empty if the threads
   /// were ahead of the model for at least half of the time (the model then does not wait for them),
   /// or if nothing was measured.
-  [[nodiscard]] std::string_view longest() const {
+  [[nodiscard]] std::string_view bottleneck() const {
     if (processing + disk + blocked <= ahead) return {};
     if (disk >= processing && disk >= blocked && disk > 0) return "reading";
     return blocked > processing ? "blocked" : "decoding";

@@ -14,8 +14,8 @@ namespace precast {
 struct State {
   /// The tensors share memory with the part: saving reads them, restoring writes into them. From
   /// the first step on, the names, shapes and types stay the same. So create all tensors in the
-  /// constructor or, in a method, in on_train_begin(). Types: those of a weights file (not complex,
-  /// for example).
+  /// constructor or, in a method, in on_train_begin(). Only the element types of weights files
+  /// (DType) are possible, so no complex numbers, for example.
   std::vector<NamedTensor> tensors;
   /// State that is not a tensor, such as numbers of steps and restarts.
   std::map<std::string, std::int64_t> counters;
@@ -26,10 +26,11 @@ struct State {
 /// of ranks.
 ///
 /// A checkpoint contains the state of rank 0, and all ranks restore it. So the state of a method
-/// must be the same on all ranks; values that differ must be computed from RunFacts::rank and the
-/// step. When the first checkpoint is saved, a warning names methods whose state differs, except
-/// those that evaluate averages: their averages of running statistics differ like the statistics
-/// themselves. An optimiser that updates only some parameters (dist.zero) has state for these only.
+/// must be the same on all ranks; values that differ between ranks must be computed from
+/// RunFacts::rank and the step. When the first checkpoint is saved, a warning names methods whose
+/// state differs, except those that evaluate averages: their averages of running statistics differ
+/// like the statistics themselves. An optimiser that updates only some parameters (dist.zero) has
+/// state only for these.
 class Stateful {
  public:
   virtual ~Stateful() = default;

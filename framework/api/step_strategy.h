@@ -36,8 +36,8 @@ class StepStrategy {
   virtual ~StepStrategy() = default;
   /// @return the step's loss, as forward_backward returns it.
   [[nodiscard]] virtual at::Tensor run(Batch& batch, StepPasses& passes) = 0;
-  /// Runs the passes of the step that needs the most memory. Called before the run starts; must
-  /// leave the weights unchanged. By default, one forward and one backward pass.
+  /// Runs the passes of the kind of step that needs the most memory. Called before the run starts;
+  /// must leave the weights unchanged. By default, runs one forward and one backward pass.
   virtual void rehearse(Batch& batch, StepPasses& passes) {
     static_cast<void>(passes.forward_backward(batch, /*last=*/true));
   }

@@ -9,8 +9,8 @@ namespace precast {
 enum class TargetKind {
   /// The class of a sample: target [N] int64, outputs [N, classes].
   class_index,
-  /// Numbers: target and outputs have the same shape; [N] counts as [N, 1], and one of the two may
-  /// be flattened.
+  /// Numbers: target and outputs have the same shape, or one of the two is flattened to [N, K]. [N]
+  /// counts as [N, 1].
   values,
   /// Any number of classes per sample: target [N, classes] of 0 and 1, outputs [N, classes].
   multi_hot,

@@ -20,8 +20,8 @@ enum class Precision { fp32, fp16, bf16 };
 /// steps_per_epoch, global_batch_size, peak_lr, and the model's num_classes, in_channels and
 /// targets: other parts read these from the recipe, so changing them is an error (exit code 2). A
 /// plan without a schedule, or with a number outside the limits given here, is also an error. A
-/// method that changes the number of epochs also resizes image_size_px and, if necessary, replaces
-/// the schedule. The trainer only reads the plan. `precast train --dry-run` shows it.
+/// method that changes the number of epochs must also resize image_size_px and, if necessary,
+/// replace the schedule. The trainer only reads the plan. `precast train --dry-run` shows it.
 struct PRECAST_API TrainPlan {
   ModelSpec model;
   /// The seed of every random choice. Not for methods to change.
@@ -31,8 +31,8 @@ struct PRECAST_API TrainPlan {
   std::int64_t steps_per_epoch = 0;
   /// Samples per step, over all ranks and micro-batches. Not for methods to change.
   std::int64_t global_batch_size = 0;
-  /// Backward passes whose gradients are accumulated into one step: at least 1, and a divisor of
-  /// the batch of one rank.
+  /// Number of backward passes whose gradients are accumulated for one step: at least 1, and a
+  /// divisor of the batch size of one rank.
   std::int64_t micro_batches = 1;
   /// Side of the square training images in px, at least 1; exactly one entry per epoch.
   std::vector<std::int64_t> image_size_px;
@@ -41,13 +41,13 @@ struct PRECAST_API TrainPlan {
   /// Methods may replace the loss and set its options.
   PartSpec loss{"cross_entropy"};
   PartSpec optimizer{"sgd"};
-  /// The schedule's highest rate, by which some optimisers scale. Not for methods to change; they
-  /// may replace the schedule.
+  /// The schedule's highest learning rate; `sgdw`, for example, scales its weight decay by lr /
+  /// peak_lr. Not for methods to change; they may replace the schedule.
   double peak_lr = 0;
   Precision precision = Precision::fp32;
   bool channels_last = false;
 
-  /// The schedule's rate for one step.
+  /// The schedule's learning rate for one step.
   [[nodiscard]] double lr(std::int64_t epoch, std::int64_t step) const;
 };
 

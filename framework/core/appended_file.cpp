@@ -62,7 +62,7 @@ std::int64_t AppendedFile::position() const {
   return bytes;
 }
 
-void AppendedFile::cut(std::int64_t position) {
+void AppendedFile::truncate(std::int64_t position) {
   std::int64_t excess = this->position() - position;
   while (excess > 0 && !unwritten_.empty()) {
     std::string& last = unwritten_.back();

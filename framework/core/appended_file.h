@@ -35,7 +35,7 @@ class PRECAST_API AppendedFile {
   /// fewer bytes, because a crash lost the last pieces, nothing changes. The last piece of such a
   /// file may be incomplete; the caller must remove it, because only the caller can recognise an
   /// incomplete piece. @throws IoError
-  void cut(std::int64_t position);
+  void truncate(std::int64_t position);
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 
  private:
@@ -45,7 +45,8 @@ class PRECAST_API AppendedFile {
   FileOps& ops_;
   int fd_;
   std::int64_t written_ = 0;
-  /// The first piece may be only the rest of one.
+  /// The pieces that are not in the file yet. The beginning of the first one may already be in the
+  /// file, and is then not stored here.
   std::deque<std::string> unwritten_;
   bool warned_ = false;
 };

@@ -4,7 +4,7 @@
 
 namespace precast {
 
-/// Whether a flag that asks for an early end was given and is true.
+/// Whether `flag`, by which a caller can request an early end, is not null and is true.
 [[nodiscard]] inline bool is_set(const std::atomic<bool>* flag) {
   return flag != nullptr && *flag;
 }

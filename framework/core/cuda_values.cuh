@@ -31,7 +31,7 @@ __device__ __forceinline__ void round_to(float value, __nv_bfloat16& out) {
 }
 
 /// Whether round_to() gives a positive result for `value`. One comparison is enough: half of the
-/// smallest positive T is the largest value that does not, because it rounds to the even 0.
+/// smallest positive T is the largest value that is rounded to 0 (ties to even).
 template <typename T>
 __device__ __forceinline__ bool rounds_above_0(float value);
 template <>

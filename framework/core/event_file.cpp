@@ -107,20 +107,20 @@ std::string event_record(double wall_time, std::int64_t step,
   return framed(event);
 }
 
-std::size_t whole_events(std::string_view file) {
+std::size_t intact_prefix_bytes(std::string_view file) {
   constexpr std::size_t kHead = 12, kTail = 4;
-  std::size_t whole = 0;
-  while (file.size() - whole >= kHead + kTail) {
-    const std::string_view rest = file.substr(whole);
+  std::size_t intact_bytes = 0;
+  while (file.size() - intact_bytes >= kHead + kTail) {
+    const std::string_view rest = file.substr(intact_bytes);
     const auto size = take_fixed<std::uint64_t>(rest);
     if (take_fixed<std::uint32_t>(rest.substr(8)) != masked_crc(rest.substr(0, 8)) ||
         size > rest.size() - kHead - kTail ||
         take_fixed<std::uint32_t>(rest.substr(kHead + size)) !=
             masked_crc(rest.substr(kHead, size)))
       break;
-    whole += kHead + size + kTail;
+    intact_bytes += kHead + size + kTail;
   }
-  return whole;
+  return intact_bytes;
 }
 
 }  // namespace precast

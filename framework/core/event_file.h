@@ -34,6 +34,6 @@ struct EventScalar {
 
 /// Number of bytes of `file` up to the end of its last complete record. A crash may leave an
 /// incomplete record, at which readers stop.
-[[nodiscard]] PRECAST_API std::size_t whole_events(std::string_view file);
+[[nodiscard]] PRECAST_API std::size_t intact_prefix_bytes(std::string_view file);
 
 }  // namespace precast

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -15,6 +14,7 @@
 #include <thread>
 
 #include "framework/core/error.h"
+#include "framework/core/parse_number.h"
 
 namespace precast {
 namespace {
@@ -25,20 +25,19 @@ struct Trap {
   /// Checked by check_action().
   std::string action;
   /// The pass through the failpoint, counted from 1, in which the action happens; 0 for every pass.
-  int at_pass = 0;
-  std::atomic<int> passes{0};
+  int at_hit = 0;
+  std::atomic<int> hits{0};
 };
 
 using Armed = std::map<std::string, Trap, std::less<>>;
 
-int parse_number(std::string_view digits, std::string_view action) {
-  int number = 0;
-  const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  if (failure != std::errc() || end != digits.data() + digits.size()) {
+int required_number(std::string_view digits, std::string_view action) {
+  const auto number = parse_number<int>(digits);
+  if (!number) {
     throw ConfigError(fmt::format(
         "PRECAST_FAILPOINTS: expected a number after @, % or sleep:, got '{}'", action));
   }
-  return number;
+  return *number;
 }
 
 /// The rank, from the environment variables of the launchers; -1 if they are not set.
@@ -53,7 +52,7 @@ int this_rank() {
 void check_action(std::string_view action) {
   constexpr std::array<std::string_view, 5> kActions = {"kill", "stop", "term", "exit", "error"};
   if (action.starts_with(kSleep)) {
-    static_cast<void>(parse_number(action.substr(kSleep.size()), action));
+    static_cast<void>(required_number(action.substr(kSleep.size()), action));
   } else if (std::ranges::find(kActions, action) == kActions.end()) {
     throw ConfigError(fmt::format(
         "PRECAST_FAILPOINTS: expected kill, stop, term, exit, error or sleep:MS, got '{}'",
@@ -76,21 +75,21 @@ Armed read_environment() {
           "PRECAST_FAILPOINTS: expected NAME=ACTION with a known name, got '{}'", item));
     }
     std::string_view action = item.substr(equals + 1);
-    bool here = true;
+    bool matches_rank = true;
     if (const std::size_t percent = action.find('%'); percent != std::string_view::npos) {
-      here = parse_number(action.substr(percent + 1), item) == this_rank();
+      matches_rank = required_number(action.substr(percent + 1), item) == this_rank();
       action = action.substr(0, percent);
     }
-    int at_pass = 0;
+    int at_hit = 0;
     if (const std::size_t at = action.find('@'); at != std::string_view::npos) {
-      at_pass = parse_number(action.substr(at + 1), item);
+      at_hit = required_number(action.substr(at + 1), item);
       action = action.substr(0, at);
     }
     check_action(action);
-    if (!here) continue;
+    if (!matches_rank) continue;
     Trap& trap = armed[std::string(name)];
     trap.action = action;
-    trap.at_pass = at_pass;
+    trap.at_hit = at_hit;
   }
   return armed;
 }
@@ -107,7 +106,7 @@ void act(std::string_view name, std::string_view action) {
   } else if (action == "error") {
     throw IoError(fmt::format("failpoint {}: error requested by PRECAST_FAILPOINTS", name));
   } else {
-    const int sleep_ms = parse_number(action.substr(kSleep.size()), action);
+    const int sleep_ms = required_number(action.substr(kSleep.size()), action);
     std::this_thread::sleep_for(std::chrono::milliseconds(sleep_ms));
   }
 }
@@ -120,8 +119,8 @@ void failpoint(std::string_view name) {
   const auto found = armed.find(name);
   if (found == armed.end()) return;
   Trap& trap = found->second;
-  const int pass = ++trap.passes;
-  if (trap.at_pass == 0 || trap.at_pass == pass) act(name, trap.action);
+  const int pass = ++trap.hits;
+  if (trap.at_hit == 0 || trap.at_hit == pass) act(name, trap.action);
 }
 
 }  // namespace precast

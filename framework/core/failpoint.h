@@ -7,8 +7,8 @@
 
 namespace precast {
 
-/// The named places in the code where a test can make the program fail, in one list, so that a test
-/// can iterate over them.
+/// The failpoints: named places in the code where a test can make the program fail. They are in one
+/// list, so that a test can iterate over them.
 inline constexpr std::string_view kFailpoints[] = {
     "atomic_file.before_sync",
     "atomic_file.before_rename",
@@ -39,9 +39,10 @@ inline constexpr std::string_view kFailpoints[] = {
 /// `beton.before_table=kill,log.before_line=error@3`: `kill` ends the process as SIGKILL does,
 /// `stop` suspends it as SIGSTOP does, `term` sends it SIGTERM, `exit` ends it with code 1, `error`
 /// throws an IoError, `sleep:MS` waits MS milliseconds. With `@N`, this happens only the N-th time
-/// that the place is reached; with `%R` (at the end), only in rank R, which PRECAST_RANK or RANK
-/// names. If nothing is armed, the call only checks a variable. Thread-safe. @throws ConfigError if
-/// the variable contains an unknown name or action, even for another place or rank.
+/// that the failpoint is reached; with `%R` (at the end), only in the process whose variable
+/// PRECAST_RANK or RANK is R. If nothing is armed, the call only checks a variable. Thread-safe.
+/// @throws ConfigError if PRECAST_FAILPOINTS contains an unknown name or action, even for another
+/// failpoint or rank.
 PRECAST_API void failpoint(std::string_view name);
 
 }  // namespace precast

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -61,10 +60,10 @@ class PosixFileOps final : public FileOps {
     struct statvfs status {};
     if (::statvfs(path, &status) != 0) return -1;
     std::uint64_t bytes = 0;
-    const bool told = status.f_blocks > 0 &&
-                      !__builtin_mul_overflow(status.f_bavail, status.f_frsize, &bytes) &&
-                      bytes <= INT64_MAX;
-    return told ? static_cast<std::int64_t>(bytes) : INT64_MAX;
+    const bool is_known = status.f_blocks > 0 &&
+                          !__builtin_mul_overflow(status.f_bavail, status.f_frsize, &bytes) &&
+                          bytes <= INT64_MAX;
+    return is_known ? static_cast<std::int64_t>(bytes) : INT64_MAX;
   }
 };
 
@@ -117,19 +116,9 @@ struct OpenFile {
   int fd;
 };
 
-/// Opens a regular file for reading. @throws IoError
-int open_regular(const std::filesystem::path& path, struct stat& status) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) throw IoError("cannot open", path.string(), errno);
-  if (::fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) return fd;
-  ::close(fd);
-  throw IoError(fmt::format(
-      "cannot read {}: expected a regular file, got a folder or a special file", path.string()));
-}
-
 /// Whether mincore() reports which pages of the file are in memory. It does so only for users who
 /// own the file or may write to it; for others, it reports that all pages are in memory.
-bool may_ask_for_residency(int fd, const std::filesystem::path& path) {
+bool can_query_residency(int fd, const std::filesystem::path& path) {
   struct stat status {};
   return ::fstat(fd, &status) == 0 &&
          (status.st_uid == ::geteuid() || ::access(path.c_str(), W_OK) == 0);
@@ -147,24 +136,25 @@ FileOps& posix_file_ops() {
 AtomicFile::AtomicFile(const std::filesystem::path& path, FileOps& ops)
     : ops_(ops), path_(follow_links(path)), temporary_(temporary_name(path_)) {
   std::error_code ignored;
-  // Of `path`, because the text of a link such as /proc/self/fd/1 may be no path ("pipe:[7]").
+  // The status of `path`, not of path_: the target of a link such as /proc/self/fd/1 may not be a
+  // path ("pipe:[7]").
   const std::filesystem::file_status there = std::filesystem::status(path, ignored);
   if (std::filesystem::is_directory(there)) {
     throw IoError("cannot write", path_.string(), EISDIR);
   }
   if (std::filesystem::is_other(there)) {
     throw IoError(
-        fmt::format("cannot write {}: expected a regular file or none, got a device, a "
+        fmt::format("cannot write {}: expected a regular file or a new name, got a device, a "
                     "pipe or a socket",
                     path_.string()));
   }
   const auto create = [&] { return ops_.create_exclusive(temporary_.c_str()); };
-  fd_ = uninterrupted(create);
+  fd_ = retry_on_eintr(create);
   // A killed process with the same id may have left a file of this name; in containers, process ids
   // repeat.
   for (int attempt = 0; fd_ < 0 && errno == EEXIST && attempt < kMaxTakenNames; ++attempt) {
     temporary_ = temporary_name(path_);
-    fd_ = uninterrupted(create);
+    fd_ = retry_on_eintr(create);
   }
   if (fd_ < 0) throw IoError("cannot create", path_.string(), errno);
 }
@@ -192,7 +182,7 @@ void AtomicFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes
 
 void AtomicFile::read_at(std::uint64_t offset, std::span<std::byte> bytes) const {
   while (!bytes.empty()) {
-    const auto got = uninterrupted(
+    const auto got = retry_on_eintr(
         [&] { return ::pread(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset)); });
     if (got <= 0) throw IoError("cannot read back", path_.string(), got < 0 ? errno : EIO);
     bytes = bytes.subspan(static_cast<std::size_t>(got));
@@ -202,7 +192,7 @@ void AtomicFile::read_at(std::uint64_t offset, std::span<std::byte> bytes) const
 
 void AtomicFile::commit() {
   failpoint("atomic_file.before_sync");
-  if (uninterrupted([&] { return ops_.fsync(fd_); }) != 0)
+  if (retry_on_eintr([&] { return ops_.fsync(fd_); }) != 0)
     throw IoError("cannot sync", path_.string(), errno);
   // On Linux, an interrupted close() has closed the descriptor. A second call could close a file
   // that another thread has opened since.
@@ -210,11 +200,11 @@ void AtomicFile::commit() {
     throw IoError("cannot close", path_.string(), errno);
   }
   failpoint("atomic_file.before_rename");
-  if (uninterrupted([&] { return ops_.rename(temporary_.c_str(), path_.c_str()); }) != 0) {
+  if (retry_on_eintr([&] { return ops_.rename(temporary_.c_str(), path_.c_str()); }) != 0) {
     throw IoError("cannot rename the temporary file to", path_.string(), errno);
   }
   temporary_.clear();
-  if (uninterrupted([&] { return ops_.fsync_folder(folder_of(path_).c_str()); }) != 0) {
+  if (retry_on_eintr([&] { return ops_.fsync_folder(folder_of(path_).c_str()); }) != 0) {
     throw IoError("cannot sync the folder of", path_.string(), errno);
   }
 }
@@ -225,6 +215,15 @@ void write_file(const std::filesystem::path& path, std::string_view text, FileOp
   file.commit();
 }
 
+int open_regular(const std::filesystem::path& path, struct stat& status) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) throw IoError("cannot open", path.string(), errno);
+  if (::fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) return fd;
+  ::close(fd);
+  throw IoError(fmt::format(
+      "cannot read {}: expected a regular file, got a folder or a special file", path.string()));
+}
+
 std::vector<std::byte> read_file(const std::filesystem::path& path, std::uint64_t max_bytes) {
   struct stat status {};
   const OpenFile file(open_regular(path, status));
@@ -232,13 +231,13 @@ std::vector<std::byte> read_file(const std::filesystem::path& path, std::uint64_
     throw IoError(fmt::format("{}: expected at most {} bytes, got {}", path.string(), max_bytes,
                               status.st_size));
   }
-  // Reads the file instead of mapping it: if the file is a log that its run truncates meanwhile, an
-  // access to a mapped page past the new end would raise SIGBUS.
+  // Reads the file instead of mapping it: if another process truncates the file meanwhile (a run
+  // does this with its log), an access to a mapped page past the new end would raise SIGBUS.
   std::vector<std::byte> bytes(static_cast<std::size_t>(status.st_size));
   std::size_t size = 0;
   while (size < bytes.size()) {
     const auto got =
-        uninterrupted([&] { return ::read(file.fd, bytes.data() + size, bytes.size() - size); });
+        retry_on_eintr([&] { return ::read(file.fd, bytes.data() + size, bytes.size() - size); });
     if (got < 0) throw IoError("cannot read", path.string(), errno);
     if (got == 0) break;
     size += static_cast<std::size_t>(got);
@@ -253,11 +252,12 @@ void create_folders(const std::filesystem::path& path, FileOps& ops) {
     built /= part;
     std::error_code failure;
     if (std::filesystem::is_directory(built, failure)) continue;
-    const bool created = uninterrupted([&] { return ops.mkdir(built.c_str()); }) == 0;
+    const bool created = retry_on_eintr([&] { return ops.mkdir(built.c_str()); }) == 0;
     if (!created && errno != EEXIST) {
       throw IoError("cannot create folder", built.string(), errno);
     }
-    if (created && uninterrupted([&] { return ops.fsync_folder(folder_of(built).c_str()); }) != 0) {
+    if (created &&
+        retry_on_eintr([&] { return ops.fsync_folder(folder_of(built).c_str()); }) != 0) {
       throw IoError("cannot sync the folder of", built.string(), errno);
     }
     if (!std::filesystem::is_directory(built, failure)) {
@@ -295,7 +295,7 @@ void MappedFile::close_descriptor() {
 
 bool MappedFile::cached(std::uint64_t offset) const {
   if (offset >= size_ || fd_ < 0) return false;
-  if (may_ask_for_residency(fd_, path_)) {
+  if (can_query_residency(fd_, path_)) {
     static const auto kPageBytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
     unsigned char page = 0;
     auto* const at = const_cast<std::byte*>(data_) + offset / kPageBytes * kPageBytes;
@@ -319,7 +319,7 @@ void MappedFile::will_need(std::uint64_t offset, std::uint64_t bytes) const {
   }
 }
 
-void MappedFile::read_single_pages() const {
+void MappedFile::disable_readahead() const {
   if (data_ != nullptr) ::madvise(const_cast<std::byte*>(data_), size_, MADV_RANDOM);
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -48,7 +50,7 @@ class PRECAST_API FileOps {
 
 /// Repeats a call of FileOps for as long as it fails with EINTR. Not for close().
 template <typename Call>
-auto uninterrupted(Call call) {
+auto retry_on_eintr(Call call) {
   for (;;) {
     const auto result = call();
     if (result >= 0 || errno != EINTR) return result;
@@ -73,8 +75,8 @@ class PRECAST_API AtomicFile {
 
   void append(std::span<const std::byte> bytes);
   void append(std::string_view text);
-  /// Overwrites bytes that were appended before, or writes past the end. Does not change the
-  /// position at which append() writes.
+  /// Writes at `offset` in bytes, over appended data or past the end. Does not change the position
+  /// at which append() writes. @throws IoError
   void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
   /// Reads back what was written. @throws IoError, including when the file is shorter.
   void read_at(std::uint64_t offset, std::span<std::byte> bytes) const;
@@ -96,6 +98,10 @@ class PRECAST_API AtomicFile {
 /// Writes a file atomically. @throws IoError
 PRECAST_API void write_file(const std::filesystem::path& path, std::string_view text,
                             FileOps& ops = posix_file_ops());
+
+/// Opens a regular file for reading; the caller closes the descriptor. @param status is set to the
+/// result of fstat(). @throws IoError
+[[nodiscard]] PRECAST_API int open_regular(const std::filesystem::path& path, struct stat& status);
 
 /// Reads an entire file. @param max_bytes size limit. @throws IoError, including for a larger file
 [[nodiscard]] PRECAST_API std::vector<std::byte> read_file(const std::filesystem::path& path,
@@ -123,14 +129,15 @@ class PRECAST_API MappedFile {
   /// while another thread calls one of these functions.
   void close_descriptor();
 
-  /// Whether a byte is in the page cache; false if the file system does not report this.
+  /// Whether the byte at `offset` is in the page cache; false if the file system does not report
+  /// this.
   [[nodiscard]] bool cached(std::uint64_t offset) const;
   /// Asks the kernel to prefetch exactly this range into the page cache; does not wait for the
   /// data.
   void will_need(std::uint64_t offset, std::uint64_t bytes) const;
   /// Makes the kernel read only the missing memory page on each page fault, not the pages around
   /// it.
-  void read_single_pages() const;
+  void disable_readahead() const;
 
  private:
   std::filesystem::path path_;

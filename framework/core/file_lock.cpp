@@ -5,7 +5,6 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <fstream>
@@ -14,6 +13,7 @@
 
 #include "framework/core/error.h"
 #include "framework/core/log.h"
+#include "framework/core/system.h"
 
 namespace precast {
 namespace {
@@ -23,9 +23,9 @@ constexpr auto kLockPause = std::chrono::milliseconds(100);
 
 /// On a full or read-only file system, only the name of the holder is lost; the lock still works.
 void write_holder(int fd) {
-  std::array<char, 256> host{};
-  if (::gethostname(host.data(), host.size() - 1) != 0) return;
-  const std::string text = fmt::format("{} {}\n", ::getpid(), host.data());
+  const std::optional<std::string> host = host_name();
+  if (!host) return;
+  const std::string text = fmt::format("{} {}\n", ::getpid(), *host);
   if (::ftruncate(fd, 0) != 0) return;
   [[maybe_unused]] const ssize_t written = ::pwrite(fd, text.data(), text.size(), 0);
 }
@@ -38,11 +38,11 @@ std::optional<FileLock> FileLock::try_lock(const std::filesystem::path& path, Ki
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (fd < 0) throw IoError("cannot open", path.string(), errno);
   FileLock held(fd);
-  while (held.works_ && lock(fd, (kind == Kind::shared ? LOCK_SH : LOCK_EX) | LOCK_NB) != 0) {
+  while (held.supported_ && lock(fd, (kind == Kind::shared ? LOCK_SH : LOCK_EX) | LOCK_NB) != 0) {
     if (errno == EINTR) continue;
     if (errno == EWOULDBLOCK) return std::nullopt;
-    held.works_ = errno != ENOLCK && errno != ENOSYS && errno != EOPNOTSUPP;
-    if (held.works_) throw IoError("cannot lock", path.string(), errno);
+    held.supported_ = errno != ENOLCK && errno != ENOSYS && errno != EOPNOTSUPP;
+    if (held.supported_) throw IoError("cannot lock", path.string(), errno);
   }
   return held;
 }
@@ -54,7 +54,7 @@ std::optional<FileLock> FileLock::acquire(const std::filesystem::path& path, Kin
     held = try_lock(path, kind);
   }
   if (!held) return held;
-  if (held->works_) {
+  if (held->supported_) {
     write_holder(held->fd_);
   } else {
     log_warning(
@@ -67,7 +67,7 @@ std::optional<FileLock> FileLock::acquire(const std::filesystem::path& path, Kin
 
 FileLock& FileLock::operator=(FileLock&& other) noexcept {
   std::swap(fd_, other.fd_);
-  std::swap(works_, other.works_);
+  std::swap(supported_, other.supported_);
   return *this;
 }
 

@@ -26,23 +26,26 @@ class PRECAST_API FileLock {
   /// support locks. @return nothing if another process holds it. @throws IoError
   [[nodiscard]] static std::optional<FileLock> acquire(const std::filesystem::path& path,
                                                        Kind kind = Kind::exclusive);
-  FileLock(FileLock&& other) noexcept : fd_(other.fd_), works_(other.works_) { other.fd_ = -1; }
+  FileLock(FileLock&& other) noexcept : fd_(other.fd_), supported_(other.supported_) {
+    other.fd_ = -1;
+  }
   FileLock& operator=(FileLock&& other) noexcept;
   ~FileLock();
   /// False if the file system does not support locks, as on some clusters with Lustre or NFS; the
   /// lock then has no effect.
-  [[nodiscard]] bool works() const { return works_; }
-  /// The descriptor. Programs that this process starts inherit it only if it is passed to them.
+  [[nodiscard]] bool is_supported() const { return supported_; }
+  /// The lock file's descriptor. Programs that this process starts inherit it only if it is passed
+  /// to them.
   [[nodiscard]] int fd() const { return fd_; }
 
  private:
   explicit FileLock(int fd) : fd_(fd) {}
   int fd_;
-  bool works_ = true;
+  bool supported_ = true;
 };
 
 /// The process that acquired the lock last: `process 4711 on node3`, or `another process` if the
-/// file does not name it.
+/// file does not contain its id.
 [[nodiscard]] PRECAST_API std::string lock_holder(const std::filesystem::path& path);
 
 }  // namespace precast

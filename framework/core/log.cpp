@@ -11,8 +11,8 @@
 namespace precast {
 
 void log_line(std::string_view line) {
-  // "\r\033[K" erases a progress line on a terminal. It is written together with the line, so that
-  // nothing comes between them.
+  // "\r\033[K" erases a progress line on a terminal. It is written in the same call as the line, so
+  // that no other output comes between them.
   const bool terminal = ::isatty(STDERR_FILENO) == 1;
   write_stderr(fmt::format("{}{}\n", terminal ? "\r\033[K" : "", line));
 }
@@ -24,8 +24,9 @@ void write_stderr(std::string_view text) noexcept {
 }
 
 void open_closed_streams() noexcept {
-  // open() returns the lowest free descriptor number, which is `fd`, since all lower ones are open.
-  // Standard output is opened for reading only, so that printing results to it is still an error.
+  // open() returns the lowest free descriptor number. This is `fd`, because all lower ones are
+  // open. Standard output is opened for reading only, so that printing results to it is still an
+  // error.
   for (const auto& [fd, mode] :
        {std::pair(STDIN_FILENO, O_RDONLY), std::pair(STDOUT_FILENO, O_RDONLY),
         std::pair(STDERR_FILENO, O_WRONLY)}) {

@@ -5,10 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <utility>
 
+#include "framework/core/format.h"
 #include "framework/core/log.h"
 
 namespace precast {
@@ -109,32 +108,6 @@ void Progress::clear() {
   if (!drawn_) return;
   write_stderr("\r\033[K");
   drawn_ = false;
-}
-
-std::string format_duration(double seconds) {
-  if (!std::isfinite(seconds) || seconds < 0) return "?";
-  // The limit accounts for rounding: 59.96 is shown as a minute, not as `60.0 s`.
-  if (seconds < 59.95) return fmt::format("{:.1f} s", seconds);
-  const long whole = std::lround(seconds);
-  if (whole < 3600) return fmt::format("{}:{:02}", whole / 60, whole % 60);
-  return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
-}
-
-std::string format_bytes(double bytes) {
-  constexpr std::array kUnits = {"B", "kB", "MB", "GB", "TB"};
-  std::size_t unit = 0;
-  while (bytes >= (unit == 0 ? 999.5 : 999.95) && unit + 1 < kUnits.size()) {
-    bytes /= 1000;
-    ++unit;
-  }
-  return fmt::format("{:.{}f} {}", bytes, unit == 0 ? 0 : 1, kUnits[unit]);
-}
-
-std::string format_count(std::uint64_t count, std::string_view one) {
-  if (count == 1) return fmt::format("1 {}", one);
-  const bool hisses = one.ends_with('s') || one.ends_with('x') ||
-                      (one.ends_with("ch") && !one.ends_with("och"));  // epochs
-  return fmt::format("{} {}{}", count, one, hisses ? "es" : "s");
 }
 
 }  // namespace precast

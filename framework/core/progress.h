@@ -18,7 +18,7 @@ struct LinePart {
 };
 
 /// The parts with ` | ` between them. If they do not fit into `columns`, the least important parts
-/// are left out; if the rest is still too long, it is truncated.
+/// are left out; if the most important part alone is too long, it is truncated.
 [[nodiscard]] PRECAST_API std::string fit_parts(std::vector<LinePart> parts, std::size_t columns);
 /// The beginning of `text` that fits into `columns`. Does not split a UTF-8 character.
 [[nodiscard]] PRECAST_API std::string_view fit_text(std::string_view text, std::size_t columns);
@@ -42,7 +42,8 @@ class PRECAST_API Progress {
   /// Removes the redrawn line.
   ~Progress();
 
-  /// True when it is time to show a line. Call this before building the text, which may be costly.
+  /// Whether it is time to show a line. Call this first, so that the text is only built when it is
+  /// shown.
   [[nodiscard]] bool due() const;
   void show(std::string_view text);
   /// Shows the parts that fit on the terminal; elsewhere, all parts.
@@ -58,13 +59,5 @@ class PRECAST_API Progress {
   std::chrono::steady_clock::time_point start_;
   std::chrono::steady_clock::time_point next_;
 };
-
-/// `1:02:03`, `4:05` or `6.7 s`.
-[[nodiscard]] PRECAST_API std::string format_duration(double seconds);
-/// `12.3 MB` (powers of 1000).
-[[nodiscard]] PRECAST_API std::string format_bytes(double bytes);
-/// `1 page`, `2 pages`, `3 classes`, `4 batches`. @param one the noun in the singular; irregular
-/// plurals are not supported.
-[[nodiscard]] PRECAST_API std::string format_count(std::uint64_t count, std::string_view one);
 
 }  // namespace precast

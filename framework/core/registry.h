@@ -36,7 +36,7 @@ class Registry {
     entries_.push_back({std::move(name), std::move(help), std::move(factory)});
   }
 
-  /// @throws ConfigError that lists the known names if `name` is unknown.
+  /// @throws ConfigError if `name` is unknown, with a similar name or the list of known names.
   [[nodiscard]] std::unique_ptr<Product> create(std::string_view name, Args... args) const {
     const Entry* entry = find(name);
     if (entry == nullptr) throw ConfigError(unknown(name));

@@ -58,9 +58,9 @@ class PRECAST_API RandomStream {
   unsigned used_ = 4;
 };
 
-/// Derives a seed for `name` from `seed`. Streams with the seeds of different names are
-/// independent, and the numbers of a name do not change when other names are added or removed. Part
-/// of the reproducibility contract, like RandomUse.
+/// Derives a seed for `name` from `seed`. Streams with seeds for different names are independent,
+/// and the stream of a name does not change when other names are added or removed. Part of the
+/// reproducibility contract, like RandomUse.
 [[nodiscard]] PRECAST_API std::uint64_t derived_seed(std::uint64_t seed, std::string_view name);
 
 /// A uniformly random permutation of 0 .. n-1 (Fisher-Yates) that depends only on the arguments.

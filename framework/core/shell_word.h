@@ -6,7 +6,7 @@
 
 namespace precast {
 
-/// Quotes `text` with apostrophes so that a POSIX shell reads it as one word.
+/// Puts `text` in single quotes, so that a POSIX shell reads it as one word.
 [[nodiscard]] PRECAST_API std::string shell_quoted(const std::string& text);
 
 /// shell_quoted(), but without quotes if a shell would not change the text.

@@ -18,11 +18,11 @@
 namespace precast {
 namespace {
 
-constexpr std::size_t kMostFrames = 64;
-constexpr auto kAnswerTime = std::chrono::seconds(1);
+constexpr std::size_t kMaxFrames = 64;
+constexpr auto kResponseTimeout = std::chrono::seconds(1);
 
 std::atomic<int> g_fd = -1;
-std::atomic<bool> g_answered = false;
+std::atomic<bool> g_dumped = false;
 
 void write_text(int fd, std::string_view text) {
   while (!text.empty()) {
@@ -35,10 +35,10 @@ void write_text(int fd, std::string_view text) {
 /// The first call of backtrace() loads a library, which is not safe in a signal handler. Therefore,
 /// dump_all_stacks() has already called it once.
 void on_dump_signal(int /*signal*/) {
-  std::array<void*, kMostFrames> frames{};
+  std::array<void*, kMaxFrames> frames{};
   const int count = ::backtrace(frames.data(), static_cast<int>(frames.size()));
   ::backtrace_symbols_fd(frames.data(), count, g_fd);
-  g_answered = true;
+  g_dumped = true;
 }
 
 std::string thread_name(const std::filesystem::path& task) {
@@ -49,12 +49,12 @@ std::string thread_name(const std::filesystem::path& task) {
 
 void dump_thread(int fd, int signal, pid_t thread, const std::string& name) {
   write_text(fd, "thread " + std::to_string(thread) + " (" + name + ")\n");
-  g_answered = false;
+  g_dumped = false;
   if (::syscall(SYS_tgkill, ::getpid(), thread, signal) != 0) return;
-  const auto deadline = std::chrono::steady_clock::now() + kAnswerTime;
-  while (!g_answered && std::chrono::steady_clock::now() < deadline)
+  const auto deadline = std::chrono::steady_clock::now() + kResponseTimeout;
+  while (!g_dumped && std::chrono::steady_clock::now() < deadline)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  if (!g_answered) write_text(fd, "  does not respond: it is probably blocked in the kernel\n");
+  if (!g_dumped) write_text(fd, "  does not respond: it is probably blocked in the kernel\n");
 }
 
 }  // namespace

@@ -1,8 +1,10 @@
 #include "framework/core/system.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <fstream>
 #include <functional>
@@ -75,10 +77,10 @@ std::optional<std::uint64_t> memory_v1(const fs::path& folder) {
   return limit;
 }
 
-bool lists(std::string_view comma_separated, std::string_view wanted) {
+bool list_contains(std::string_view comma_separated, std::string_view item) {
   std::istringstream text{std::string(comma_separated)};
   for (std::string name; std::getline(text, name, ',');) {
-    if (name == wanted) return true;
+    if (name == item) return true;
   }
   return false;
 }
@@ -95,14 +97,14 @@ void apply(const fs::path& cgroup, const std::string& controllers, const std::st
     });
     return;
   }
-  if (lists(controllers, "cpu")) {
+  if (list_contains(controllers, "cpu")) {
     // The folder is named after all controllers of the hierarchy, such as `cpu,cpuacct`. There may
-    // be a link `cpu` to it.
+    // also be a symbolic link `cpu` to this folder.
     const fs::path joint = cgroup / controllers;
     walk_up(fs::exists(joint) ? joint : cgroup / "cpu", group,
             [&](const fs::path& folder) { tighten(limits.cpus, cpus_v1(folder)); });
   }
-  if (lists(controllers, "memory")) {
+  if (list_contains(controllers, "memory")) {
     walk_up(cgroup / "memory", group,
             [&](const fs::path& folder) { tighten(limits.memory_bytes, memory_v1(folder)); });
   }
@@ -122,7 +124,7 @@ struct DataCache {
   std::int64_t kib = 0;
 };
 
-/// The caches of the first core, except those that hold only instructions.
+/// The caches of the first core, except instruction caches.
 std::vector<DataCache> data_caches(const fs::path& root) {
   std::vector<DataCache> caches;
   const fs::path folder = root / "sys/devices/system/cpu/cpu0/cache";
@@ -175,6 +177,12 @@ int usable_cores(const fs::path& root) {
   const std::optional<double> quota = cgroup_limits(root).cpus;
   if (!quota || *quota >= cores) return cores;
   return std::max(1, static_cast<int>(std::ceil(*quota)));
+}
+
+std::optional<std::string> host_name() {
+  std::array<char, 256> name{};
+  if (::gethostname(name.data(), name.size() - 1) != 0) return std::nullopt;
+  return name.data();
 }
 
 std::string processor_name(const fs::path& root) {

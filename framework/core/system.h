@@ -31,6 +31,9 @@ struct CgroupLimits {
 /// rounded up. At least 1. std::thread::hardware_concurrency() ignores quotas.
 [[nodiscard]] PRECAST_API int usable_cores(const std::filesystem::path& root = "/");
 
+/// The name of this host; empty if it is not known.
+[[nodiscard]] PRECAST_API std::optional<std::string> host_name();
+
 /// The processor's model name from `root`/proc/cpuinfo; "unknown" if the file has none.
 [[nodiscard]] PRECAST_API std::string processor_name(const std::filesystem::path& root = "/");
 

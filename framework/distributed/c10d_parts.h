@@ -14,7 +14,8 @@ struct ProcessGroup::Parts {
   c10::intrusive_ptr<c10d::Store> store;
   /// For tensors on the run's device.
   c10::intrusive_ptr<c10d::ProcessGroup> data;
-  /// For text and single numbers, between the CPUs; the same group as `data` if `data` uses Gloo.
+  /// For strings and single numbers, between the CPUs; the same group as `data` if `data` uses
+  /// Gloo.
   c10::intrusive_ptr<c10d::ProcessGroup> control;
   /// Whether `data` sends a GPU's tensors through Gloo.
   [[nodiscard]] bool gloo_on_gpu() const { return options.device.is_cuda() && data == control; }

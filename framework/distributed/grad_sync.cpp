@@ -26,12 +26,12 @@ Tensors tensors_of(const std::vector<NamedTensor>& parameters) {
   return tensors;
 }
 
-/// The first of the names, which must not be empty, and how many more there are.
-std::string some_of(std::vector<std::string> names) {
-  constexpr std::size_t kMostNames = 8;
-  if (names.size() > kMostNames) {
-    const std::size_t more = names.size() - kMostNames;
-    names.resize(kMostNames);
+/// The first names, and how many more there are. @param names not empty.
+std::string join_names(std::vector<std::string> names) {
+  constexpr std::size_t kMaxNames = 8;
+  if (names.size() > kMaxNames) {
+    const std::size_t more = names.size() - kMaxNames;
+    names.resize(kMaxNames);
     names.push_back(fmt::format("{} more", more));
   }
   return fmt::format("{}", fmt::join(names, ", "));
@@ -48,7 +48,7 @@ void check_gradients(const std::vector<NamedTensor>& parameters) {
       "model: expected each step of a run with several ranks to use all trained parameters, got no "
       "gradient for {}. Multiply an output by 0 instead of leaving it out, or do not train these "
       "parameters (training.freeze)",
-      some_of(std::move(missing))));
+      join_names(std::move(missing))));
 }
 
 at::ScalarType half_type(GradCompression compression) {
@@ -74,12 +74,12 @@ class CompressHook final : public HookBase {
       : HookBase(group), compression_(compression) {}
 
   FuturePtr runHook(c10d::GradBucket& bucket) override {
-    at::Tensor whole = bucket.getBufferRef();
-    Tensors half = {make_message(whole, compression_, state_->getSize())};
+    at::Tensor buffer = bucket.getBufferRef();
+    Tensors half = {make_message(buffer, compression_, state_->getSize())};
     auto sum = state_->allreduce(half)->getFuture();
     return sum->then(
-        [whole, half](c10::ivalue::Future& /*future*/) {
-          at::Tensor back = whole;
+        [buffer, half](c10::ivalue::Future& /*future*/) {
+          at::Tensor back = buffer;
           back.copy_(half[0]);
           return c10::IValue(back);
         },
@@ -93,18 +93,18 @@ class CompressHook final : public HookBase {
 /// Sums a bucket of a GPU's gradients over Gloo. This hook waits for the sum, because in some
 /// versions the future of such a sum does not record the stream on which the result is copied back
 /// from the host, so that gradients were read too early (pytorch/pytorch#170812).
-class WaitingHook final : public HookBase {
+class BlockingHook final : public HookBase {
  public:
-  WaitingHook(const c10::intrusive_ptr<c10d::ProcessGroup>& group, GradCompression compression)
+  BlockingHook(const c10::intrusive_ptr<c10d::ProcessGroup>& group, GradCompression compression)
       : HookBase(group), compression_(compression) {}
 
   FuturePtr runHook(c10d::GradBucket& bucket) override {
-    at::Tensor whole = bucket.getBufferRef();
-    Tensors message = {make_message(whole, compression_, state_->getSize())};
+    at::Tensor buffer = bucket.getBufferRef();
+    Tensors message = {make_message(buffer, compression_, state_->getSize())};
     state_->allreduce(message)->wait();
-    whole.copy_(message[0]);
+    buffer.copy_(message[0]);
     auto done = c10::make_intrusive<c10::ivalue::Future>(c10::TensorType::get());
-    done->markCompleted(c10::IValue(whole));
+    done->markCompleted(c10::IValue(buffer));
     return done;
   }
 
@@ -114,13 +114,13 @@ class WaitingHook final : public HookBase {
 
 std::string obstacle_of(ProcessGroup& group, VariableUpdate update) {
   const GroupOptions& options = group.parts().options;
-  return unrecordable_because(update, options.device, options.transport);
+  return graph_obstacle(update, options.device, options.transport);
 }
 
 /// The hook that sums buckets; null if the Reducer's own sum is used.
 std::unique_ptr<c10d::CommHookInterface> make_hook(const ProcessGroup::Parts& parts,
                                                    GradCompression compression) {
-  if (parts.gloo_on_gpu()) return std::make_unique<WaitingHook>(parts.data, compression);
+  if (parts.gloo_on_gpu()) return std::make_unique<BlockingHook>(parts.data, compression);
   if (compression == GradCompression::none) return nullptr;
   return std::make_unique<CompressHook>(parts.data, compression);
 }
@@ -173,12 +173,12 @@ class OverlappedSync final : public GradSync {
         "dist.variable_update: replicated: expected the last backward pass of each step to compute "
         "the gradients of all trained parameters, got none for {}. Set dist.variable_update: "
         "allreduce_after_backward",
-        some_of(std::move(missing))));
+        join_names(std::move(missing))));
   }
   /// The Reducer has sent all buckets during the backward pass.
   void finish_backward() override {}
   void finish_step() override {}
-  [[nodiscard]] std::string unrecordable_because() const override {
+  [[nodiscard]] std::string graph_obstacle() const override {
     return obstacle_of(group_, VariableUpdate::replicated);
   }
 
@@ -224,7 +224,7 @@ class AfterBackwardSync final : public GradSync {
     gradients.copy_back();
   }
   void finish_step() override {}
-  [[nodiscard]] std::string unrecordable_because() const override {
+  [[nodiscard]] std::string graph_obstacle() const override {
     return obstacle_of(group_, VariableUpdate::allreduce_after_backward);
   }
 
@@ -254,7 +254,7 @@ class ParameterServerSync final : public GradSync {
     group_.broadcast(tensors_of(parameters_), kServer);
   }
   [[nodiscard]] bool gradients_everywhere() const override { return false; }
-  [[nodiscard]] std::string unrecordable_because() const override {
+  [[nodiscard]] std::string graph_obstacle() const override {
     return obstacle_of(group_, VariableUpdate::parameter_server);
   }
 
@@ -270,35 +270,33 @@ class ShardedSync final : public GradSync {
   ShardedSync(ProcessGroup& group, const std::vector<NamedTensor>& parameters,
               const std::vector<int>& owners, std::unique_ptr<GradSync> gradients)
       : group_(group),
-        gradients_(std::move(gradients)),
+        inner_(std::move(gradients)),
         owned_(static_cast<std::size_t>(group.world())) {
     require(owners.size() == parameters.size(), "every parameter has an owner");
     for (std::size_t i = 0; i < owners.size(); ++i)
       owned_.at(static_cast<std::size_t>(owners[i])).push_back(parameters[i].tensor);
   }
 
-  void begin_backward(bool last) override { gradients_->begin_backward(last); }
-  void check_backward() override { gradients_->check_backward(); }
-  void finish_backward() override { gradients_->finish_backward(); }
+  void begin_backward(bool last) override { inner_->begin_backward(last); }
+  void check_backward() override { inner_->check_backward(); }
+  void finish_backward() override { inner_->finish_backward(); }
   void finish_step() override {
     const at::NoGradGuard no_grad;
     for (std::size_t owner = 0; owner < owned_.size(); ++owner)
       group_.broadcast(owned_[owner], static_cast<int>(owner));
   }
-  [[nodiscard]] std::string unrecordable_because() const override {
-    return gradients_->unrecordable_because();
-  }
+  [[nodiscard]] std::string graph_obstacle() const override { return inner_->graph_obstacle(); }
 
  private:
   ProcessGroup& group_;
-  std::unique_ptr<GradSync> gradients_;
+  std::unique_ptr<GradSync> inner_;
   /// For each rank, the parameters that it updates.
   std::vector<Tensors> owned_;
 };
 
 }  // namespace
 
-std::string unrecordable_because(VariableUpdate update, at::Device device, Transport transport) {
+std::string graph_obstacle(VariableUpdate update, at::Device device, Transport transport) {
   if (!device.is_cuda() || transport == Transport::gloo)
     return "Gloo exchanges the gradients through the host";
   const int version = nccl_version();

@@ -20,7 +20,7 @@ enum class VariableUpdate {
   /// the baseline for measuring the benefit of the overlap.
   allreduce_after_backward,
   /// Only rank 0 receives the summed gradients and updates the parameters, which it then sends to
-  /// the others.
+  /// the other ranks.
   parameter_server,
 };
 
@@ -45,13 +45,14 @@ struct GradSyncOptions {
 /// can. A graph can contain `allreduce_after_backward` over NCCL 2.9.6 or later. It cannot contain
 /// c10d's Reducer (`replicated`): the Reducer's hooks belong to the stream on which it was
 /// constructed, but a graph records a different stream.
-[[nodiscard]] PRECAST_API std::string unrecordable_because(VariableUpdate update, at::Device device,
-                                                           Transport transport);
+[[nodiscard]] PRECAST_API std::string graph_obstacle(VariableUpdate update, at::Device device,
+                                                     Transport transport);
 
-/// GradSync::check_backward() throws Error if a parameter that requires gradients has none, also in
-/// a group of one rank; with `replicated`, unless the last backward pass of the step computed the
-/// gradients of all `parameters`. on_backward() may then drop gradients, if it drops the same ones
-/// on all ranks. The gradients of the previous step must have been removed, not set to 0.
+/// GradSync::check_backward() of the result throws Error if a parameter that requires gradients has
+/// none, even in a group of one rank. With `replicated`, it also throws if the step's last backward
+/// pass did not compute the gradients of all `parameters`. After this check, Method::on_backward()
+/// may drop gradients, if it drops the same ones on all ranks. The gradients of the previous step
+/// must have been removed, not set to 0.
 /// @param group must outlive the result. @param parameters in the same order on all ranks, on their
 /// final device and in their final layout.
 [[nodiscard]] PRECAST_API std::unique_ptr<GradSync> make_grad_sync(

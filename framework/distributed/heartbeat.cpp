@@ -35,11 +35,11 @@ bool claim(c10d::Store& store, const std::string& claimant, const std::string& c
 
 }  // namespace
 
-class Heartbeat::Pulse {
+class Heartbeat::Impl {
  public:
-  Pulse(const GroupOptions& group, OnDeath on_death, HeartbeatOptions options)
+  Impl(const GroupOptions& group, OnFailure on_failure, HeartbeatOptions options)
       : group_(group),
-        on_death_(std::move(on_death)),
+        on_failure_(std::move(on_failure)),
         options_(options),
         store_(open_store(group, /*serve=*/false, options.store_timeout)),
         watch_(*store_, group.rank, group.world) {
@@ -47,16 +47,16 @@ class Heartbeat::Pulse {
     thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
   }
 
-  ~Pulse() {
+  ~Impl() {
     thread_.request_stop();
     wake_.notify_all();
     thread_.join();
     try {
       const std::scoped_lock lock(mutex_);
       watch_.finish();
-      if (group_.serves_store) wait_for_the_others();
+      if (group_.serves_store) wait_for_other_ranks();
     } catch (const std::exception&) {
-      // The host of the store has ended first.
+      // The process that serves the store has ended first.
     }
   }
 
@@ -80,13 +80,13 @@ class Heartbeat::Pulse {
   }
 
   bool wait_for_claim() {
-    const auto deadline = Clock::now() + longest_silence() + 2 * options_.period;
+    const auto deadline = Clock::now() + silence_timeout() + 2 * options_.period;
     while (Clock::now() < deadline) {
       try {
         const std::scoped_lock lock(mutex_);
         if (store_->check({kFailureKey})) return true;
       } catch (const std::exception&) {
-        return group_.rank != teller_without_store();
+        return group_.rank != reporter_without_store();
       }
       std::this_thread::sleep_for(kPoll);
     }
@@ -95,17 +95,17 @@ class Heartbeat::Pulse {
 
  private:
   [[nodiscard]] std::string name() const { return fmt::format("rank {}", group_.rank); }
-  [[nodiscard]] std::chrono::milliseconds longest_silence() const {
+  [[nodiscard]] std::chrono::milliseconds silence_timeout() const {
     return options_.period * options_.missed;
   }
-  /// The rank that reports a lost store, since the ranks cannot agree on one without it. Rank 0
-  /// reports only if it serves the store itself; otherwise rank 1 does, because rank 0 may have
-  /// ended.
-  [[nodiscard]] int teller_without_store() const { return group_.serves_store ? 0 : 1; }
+  /// The rank that reports that the store is lost; without the store, the ranks cannot agree on a
+  /// rank. Rank 0 reports only if it serves the store itself; otherwise rank 1 does, because rank 0
+  /// may have ended.
+  [[nodiscard]] int reporter_without_store() const { return group_.serves_store ? 0 : 1; }
 
   /// The rank that serves the store must exit last, because the other ranks report a missing store
   /// as a failure.
-  void wait_for_the_others() {
+  void wait_for_other_ranks() {
     const auto deadline = Clock::now() + options_.store_timeout;
     for (int rank = 0; rank < group_.world && Clock::now() < deadline;) {
       if (watch_.has_finished(rank)) {
@@ -128,18 +128,19 @@ class Heartbeat::Pulse {
       const bool suspended = round - std::exchange(last_round, round) > 2 * options_.period;
       try {
         const std::scoped_lock lock(mutex_);
-        if (suspended) watch_.forgive(round);
-        if (!claimed_ && store_->check({kFailureKey})) return die(cause_in_store(), /*told=*/true);
+        if (suspended) watch_.reset_silence(round);
+        if (!claimed_ && store_->check({kFailureKey}))
+          return fail(cause_in_store(), /*reported_elsewhere=*/true);
         if (Clock::now() < next_beat) continue;
         next_beat += options_.period;
         watch_.beat();
-        if (const int silent = watch_.silent_rank(longest_silence(), Clock::now()); silent >= 0)
-          return die_of_silence(silent);
+        if (const int silent = watch_.silent_rank(silence_timeout(), Clock::now()); silent >= 0)
+          return fail_for_silence(silent);
       } catch (const std::exception&) {
-        return die(
+        return fail(
             fmt::format("the store at {}:{}, which rank 0 or the launcher serves, does not respond",
                         group_.host, group_.port),
-            /*told=*/group_.rank != teller_without_store());
+            /*reported_elsewhere=*/group_.rank != reporter_without_store());
       }
     }
   }
@@ -149,21 +150,23 @@ class Heartbeat::Pulse {
     wake_.wait_for(lock, std::min(kPoll, options_.period), [&] { return stop.stop_requested(); });
   }
 
-  void die_of_silence(int rank) {
+  void fail_for_silence(int rank) {
     const std::string cause =
         fmt::format("rank {} is dead or stopped: no heartbeat for {} s", rank,
-                    std::chrono::duration_cast<std::chrono::seconds>(longest_silence()).count());
-    die(cause, /*told=*/!claim(*store_, name(), cause));
+                    std::chrono::duration_cast<std::chrono::seconds>(silence_timeout()).count());
+    fail(cause, /*reported_elsewhere=*/!claim(*store_, name(), cause));
   }
 
-  void die(const std::string& cause, bool told) { on_death_(cause, told); }
+  void fail(const std::string& cause, bool reported_elsewhere) {
+    on_failure_(cause, reported_elsewhere);
+  }
   [[nodiscard]] std::string cause_in_store() {
     const std::vector<std::uint8_t> cause = store_->get(kFailureKey);
     return {cause.begin(), cause.end()};
   }
 
   GroupOptions group_;
-  OnDeath on_death_;
+  OnFailure on_failure_;
   HeartbeatOptions options_;
   std::mutex mutex_;
   StorePtr store_;
@@ -174,34 +177,34 @@ class Heartbeat::Pulse {
   std::jthread thread_;
 };
 
-Heartbeat::Heartbeat(const GroupOptions& group, OnDeath on_death, HeartbeatOptions options)
-    : pulse_(std::make_unique<Pulse>(group, std::move(on_death), options)) {}
+Heartbeat::Heartbeat(const GroupOptions& group, OnFailure on_failure, HeartbeatOptions options)
+    : impl_(std::make_unique<Impl>(group, std::move(on_failure), options)) {}
 
 Heartbeat::~Heartbeat() = default;
 
 bool Heartbeat::claim_failure(const std::string& cause) {
-  return pulse_->claim_failure(cause);
+  return impl_->claim_failure(cause);
 }
 
 std::string Heartbeat::claimed_cause() {
-  return pulse_->claimed_cause();
+  return impl_->claimed_cause();
 }
 
 bool Heartbeat::wait_for_claim() {
-  return pulse_->wait_for_claim();
+  return impl_->wait_for_claim();
 }
 
-struct StoreHost::Served {
+struct StoreHost::Server {
   c10::intrusive_ptr<c10d::TCPStore> tcp;
 };
 
-StoreHost::StoreHost(const std::string& host) : served_(std::make_unique<Served>()) {
+StoreHost::StoreHost(const std::string& host) : server_(std::make_unique<Server>()) {
   c10d::TCPStoreOptions options;
   options.port = 0;
   options.isServer = true;
   options.waitWorkers = false;
   try {
-    served_->tcp = c10::make_intrusive<c10d::TCPStore>(host, options);
+    server_->tcp = c10::make_intrusive<c10d::TCPStore>(host, options);
   } catch (const c10::Error& error) {
     throw DeviceError(
         fmt::format("ranks: cannot serve a store on {}: {}", host, error.what_without_backtrace()));
@@ -211,12 +214,12 @@ StoreHost::StoreHost(const std::string& host) : served_(std::make_unique<Served>
 StoreHost::~StoreHost() = default;
 
 int StoreHost::port() const {
-  return served_->tcp->getPort();
+  return server_->tcp->getPort();
 }
 
 bool StoreHost::claim_failure(const std::string& cause) {
   // Ranks that a launcher has started use no prefix.
-  c10d::PrefixStore store("", served_->tcp);
+  c10d::PrefixStore store("", server_->tcp);
   return claim(store, "launcher", cause);
 }
 

@@ -19,18 +19,19 @@ struct HeartbeatOptions {
 };
 
 /// Signals to the other ranks that this rank is alive, detects ranks that have died, and agrees
-/// with the others on the first cause of a failure, so that the cause is reported only once. Uses
-/// its own connection to the store and its own thread, because the main thread may hang in a
+/// with the other ranks on the first cause of a failure, so that the cause is reported only once.
+/// Uses its own connection to the store and its own thread, because the main thread may hang in a
 /// collective with a dead peer.
 class PRECAST_API Heartbeat {
  public:
   /// Called on the heartbeat's thread when the run cannot continue: another rank is silent or has
   /// failed, or the store cannot be reached. The function must end the process.
-  /// @param cause empty if it is unknown. @param told whether another rank reports it
-  using OnDeath = std::function<void(const std::string& cause, bool told)>;
+  /// @param cause empty if it is unknown. @param reported_elsewhere whether another rank (or the
+  /// launcher) reports the cause
+  using OnFailure = std::function<void(const std::string& cause, bool reported_elsewhere)>;
 
   /// @throws DeviceError if the store cannot be reached.
-  Heartbeat(const GroupOptions& group, OnDeath on_death, HeartbeatOptions options = {});
+  Heartbeat(const GroupOptions& group, OnFailure on_failure, HeartbeatOptions options = {});
   Heartbeat(const Heartbeat&) = delete;
   Heartbeat& operator=(const Heartbeat&) = delete;
   /// Announces that this rank has finished; its silence no longer counts as death.
@@ -41,7 +42,7 @@ class PRECAST_API Heartbeat {
   /// if the store cannot be reached.
   bool claim_failure(const std::string& cause);
   /// The cause in the first claim, with the prefix `[rank N] ` or `[launcher] `; empty if there is
-  /// no claim or the store is gone. Thread-safe.
+  /// no claim or the store cannot be reached. Thread-safe.
   [[nodiscard]] std::string claimed_cause();
   /// Waits for another rank's claim, at most for the time that it takes to detect a silent rank.
   /// This is needed because collectives over Gloo fail immediately when a peer dies, while the
@@ -50,8 +51,8 @@ class PRECAST_API Heartbeat {
   bool wait_for_claim();
 
  private:
-  class Pulse;
-  std::unique_ptr<Pulse> pulse_;
+  class Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 /// For a launcher that serves the store: claims the failure on behalf of a rank that has died.
@@ -67,8 +68,8 @@ class PRECAST_API StoreHost {
   bool claim_failure(const std::string& cause);
 
  private:
-  struct Served;
-  std::unique_ptr<Served> served_;
+  struct Server;
+  std::unique_ptr<Server> server_;
 };
 
 }  // namespace precast::distributed

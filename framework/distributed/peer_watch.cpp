@@ -30,7 +30,7 @@ bool PeerWatch::has_finished(int rank) {
   return store_.add(beat_key(rank), 0) >= kFinished;
 }
 
-int PeerWatch::silent_rank(std::chrono::milliseconds longest, Clock::time_point now) {
+int PeerWatch::silent_rank(std::chrono::milliseconds timeout, Clock::time_point now) {
   const int world = static_cast<int>(beats_.size());
   int watched = 0;
   for (int i = 1; i < world && watched < kWatched; ++i) {
@@ -40,12 +40,12 @@ int PeerWatch::silent_rank(std::chrono::milliseconds longest, Clock::time_point 
     ++watched;
     const std::int64_t count = store_.add(beat_key(rank), 0);
     if (count != beat.count) beat = {count, now};
-    if (now - beat.seen > longest) return rank;
+    if (now - beat.seen > timeout) return rank;
   }
   return -1;
 }
 
-void PeerWatch::forgive(Clock::time_point now) {
+void PeerWatch::reset_silence(Clock::time_point now) {
   for (Beat& beat : beats_) beat.seen = now;
 }
 

@@ -9,16 +9,16 @@
 
 namespace precast::distributed {
 
-/// The heartbeats of a rank and of the ranks that it watches. The next ranks in the circle of all
-/// ranks that have not finished are watched: if neighbouring ranks die together, as those of a host
-/// do, the rank before them watches the first of them. The number of requests to the store is
-/// therefore proportional to the number of ranks. Like c10d_parts.h, this header is not for other
-/// folders. Not thread-safe.
+/// The heartbeats of a rank and of the ranks that it watches. With the ranks arranged in a circle,
+/// a rank watches the next ones that have not finished: if neighbouring ranks die together, as
+/// those of a host do, the rank before them watches the first of them. The number of requests to
+/// the store is therefore proportional to the number of ranks. Like c10d_parts.h, this header is
+/// not for other folders. Not thread-safe.
 class PRECAST_API PeerWatch {
  public:
   using Clock = std::chrono::steady_clock;
-  /// How many ranks each rank watches, so that a rank is watched even if those before it have died,
-  /// too, and nobody has noticed yet.
+  /// How many ranks each rank watches. There are several, so that a dead rank is noticed even if
+  /// the rank before it has died, too.
   static constexpr int kWatched = 4;
 
   PeerWatch(c10d::Store& store, int rank, int world);
@@ -28,10 +28,10 @@ class PRECAST_API PeerWatch {
   void finish();
   [[nodiscard]] bool has_finished(int rank);
   /// Reads the heartbeats of the watched ranks. @return a rank without a heartbeat for longer than
-  /// `longest`, or -1
-  [[nodiscard]] int silent_rank(std::chrono::milliseconds longest, Clock::time_point now);
+  /// `timeout`, or -1
+  [[nodiscard]] int silent_rank(std::chrono::milliseconds timeout, Clock::time_point now);
   /// Ignores the silence before `now`.
-  void forgive(Clock::time_point now);
+  void reset_silence(Clock::time_point now);
 
  private:
   struct Beat {

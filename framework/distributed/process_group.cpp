@@ -32,10 +32,11 @@ auto collective(const char* what, Call call) {
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const c10::Error& error) {
-    throw Error(fmt::format("{} over the ranks failed: {}", what, error.what_without_backtrace()),
+    throw Error(fmt::format("ranks: expected {} over all ranks, got: {}", what,
+                            error.what_without_backtrace()),
                 ExitCode::peer_failed);
   } catch (const std::exception& error) {
-    throw Error(fmt::format("{} over the ranks failed: {}", what, error.what()),
+    throw Error(fmt::format("ranks: expected {} over all ranks, got: {}", what, error.what()),
                 ExitCode::peer_failed);
   }
 }
@@ -91,7 +92,7 @@ class GlooSum final : public Communicator::PendingSum {
 
 ProcessGroup::ProcessGroup(const GroupOptions& options) : parts_(std::make_unique<Parts>()) {
   parts_->options = options;
-  parts_->store = meet(parts_->options);
+  parts_->store = rendezvous(parts_->options);
   try {
     const auto control_store = c10::make_intrusive<c10d::PrefixStore>("control", parts_->store);
     parts_->control = make_group(options, control_store);
@@ -165,7 +166,7 @@ void ProcessGroup::broadcast(std::vector<at::Tensor> tensors, int root) {
 std::vector<std::string> ProcessGroup::all_gather(const std::string& text) {
   // The strings may differ in length, so the ranks first exchange the lengths, and then the
   // strings, padded to the longest length.
-  return collective("an exchange of text", [&] {
+  return collective("an exchange of strings", [&] {
     const auto gather = [&](at::Tensor mine) {
       std::vector<std::vector<at::Tensor>> all(1);
       for (int r = 0; r < world(); ++r) all[0].push_back(at::empty_like(mine));

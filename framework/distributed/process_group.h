@@ -31,7 +31,8 @@ struct GroupOptions {
   /// The beginning of the names of all keys in the store.
   std::string prefix{};
   /// Whether the store may contain keys of earlier runs, as the store of torchrun's agents does
-  /// after a restart. ProcessGroup then adds a random number to `prefix`, on which the ranks agree.
+  /// after a restart. ProcessGroup then adds to `prefix` a number that no earlier run has used; all
+  /// ranks get it from rank 0.
   bool store_is_reused = false;
   /// A GPU must have an index.
   at::Device device = at::kCPU;
@@ -40,13 +41,13 @@ struct GroupOptions {
   std::chrono::milliseconds timeout{120'000};
   /// How long the ranks may take to find each other.
   std::chrono::milliseconds join_timeout{300'000};
-  /// If it becomes true on any rank before all ranks have connected, no rank waits any longer;
-  /// null: never.
+  /// If it becomes true on any rank before all ranks have connected, all ranks stop waiting. May be
+  /// null.
   const std::atomic<bool>* stop = nullptr;
 };
 
 /// The ranks of a run, implemented with c10d. They find each other through a TCPStore and
-/// communicate through NCCL between GPUs and through Gloo between CPUs. Text and single numbers
+/// communicate through NCCL between GPUs and through Gloo between CPUs. Strings and single numbers
 /// always go over Gloo. Even in a group of one rank, collectives use the transport.
 ///
 /// Neither the store nor the transports authenticate peers: use them only in a private network.

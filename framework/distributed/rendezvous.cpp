@@ -13,6 +13,7 @@
 
 #include "framework/api/torch_message.h"
 #include "framework/core/cancel.h"
+#include "framework/core/format.h"
 #include "framework/core/log.h"
 
 namespace precast::distributed {
@@ -22,7 +23,7 @@ namespace {
 /// so a rank notices a request to stop only when the attempt has ended.
 constexpr std::chrono::milliseconds kAttempt{5000};
 
-/// The first line of a library's message, without the dot at its end.
+/// The first line of a library's message, without a full stop at its end.
 std::string reason_of(const std::exception& error) {
   std::string line = first_line(error);
   if (line.ends_with('.')) line.pop_back();
@@ -49,22 +50,22 @@ c10::intrusive_ptr<c10d::Store> connect_to_store(const GroupOptions& options, bo
 /// The error of a rank that could not open the store within `timeout`.
 DeviceError store_error(const GroupOptions& options, bool serve, std::chrono::milliseconds timeout,
                         const std::exception& cause) {
-  const std::string place = fmt::format("{}:{}", options.host, options.port);
+  const std::string address = fmt::format("{}:{}", options.host, options.port);
   if (serve) {
     return DeviceError(
         fmt::format("ranks: expected to listen at {} as rank 0, got: {}. Does another run use this "
                     "port? Give each run its own port (mpirun: --dist.port of precast; torchrun: "
                     "--master-port)",
-                    place, reason_of(cause)));
+                    address, reason_of(cause)));
   }
   return DeviceError(
       fmt::format("ranks: expected rank 0 at {} within {} s, got: {}. Look at the output of rank "
                   "0, and check whether this host can connect to the host of rank 0",
-                  place, timeout.count() / 1000, reason_of(cause)));
+                  address, timeout.count() / 1000, reason_of(cause)));
 }
 
 /// Opens the store. A rank that is asked to stop does not wait for rank 0.
-c10::intrusive_ptr<c10d::Store> meet_at_store(const GroupOptions& options) {
+c10::intrusive_ptr<c10d::Store> connect_with_retries(const GroupOptions& options) {
   const auto until = std::chrono::steady_clock::now() + options.join_timeout;
   while (true) {
     try {
@@ -89,7 +90,7 @@ std::string to_text(const std::vector<std::uint8_t>& bytes) {
 constexpr std::chrono::milliseconds kMeetingPoll{100};
 
 /// The error of ranks that have not met. @param found such as `rank 3 has not connected`.
-DeviceError not_met(const GroupOptions& options, const std::string& found) {
+DeviceError rendezvous_error(const GroupOptions& options, const std::string& found) {
   return DeviceError(fmt::format(
       "ranks: expected {} ranks at {}:{} within {} s, but {}. Look at the output of those ranks, "
       "and check how many were started on each host",
@@ -106,21 +107,22 @@ class ReusedStoreHandshake {
       : store_(store),
         options_(options),
         number_(store.add(hello_key(options.rank), 1)),
-        answered_(static_cast<std::size_t>(options.world)) {}
+        responded_(static_cast<std::size_t>(options.world)) {}
 
-  /// On rank 0, its own number. Other ranks wait for that number. @throws as RollCall::run()
-  std::string rank_0s_number() {
+  /// On rank 0, its own number. Other ranks wait for that number. @throws as JoinBarrier::run()
+  std::string rank_zero_number() {
     if (options_.rank == 0) return std::to_string(number_);
     const auto until = Clock::now() + options_.join_timeout;
-    const std::string welcome = answer_key(options_.rank, number_);
+    const std::string welcome = response_key(options_.rank, number_);
     store_.add(kCount, 1);
     std::optional<Clock::time_point> stopped;
     while (!store_.check({welcome})) {
       const auto now = Clock::now();
-      // With the answer, this rank can tell the others that it was asked to stop.
+      // Waits a little longer (kLeaveGrace), because this rank needs the answer to tell the other
+      // ranks that it was asked to stop.
       if (!stopped && is_set(options_.stop)) stopped = now;
       if (stopped && now > *stopped + kLeaveGrace) throw_stopped();
-      if (now > until) throw not_met(options_, "rank 0 has not connected");
+      if (now > until) throw rendezvous_error(options_, "rank 0 has not connected");
       std::this_thread::sleep_for(kMeetingPoll);
     }
     return to_text(store_.get(welcome));
@@ -128,14 +130,14 @@ class ReusedStoreHandshake {
 
   /// Rank 0 answers all processes that have come since the last call. An answer to a process of an
   /// earlier run has no reader.
-  void answer() {
+  void respond() {
     // Read first: a process that comes during the loop is then seen in the next call.
     if (const std::int64_t count = store_.add(kCount, 0); count == std::exchange(count_, count))
       return;
     for (int rank = 1; rank < options_.world; ++rank) {
-      std::int64_t& answered = answered_[static_cast<std::size_t>(rank)];
-      for (const std::int64_t newest = store_.add(hello_key(rank), 0); answered < newest;)
-        store_.set(answer_key(rank, ++answered), std::to_string(number_));
+      std::int64_t& responded = responded_[static_cast<std::size_t>(rank)];
+      for (const std::int64_t newest = store_.add(hello_key(rank), 0); responded < newest;)
+        store_.set(response_key(rank, ++responded), std::to_string(number_));
     }
   }
 
@@ -145,7 +147,7 @@ class ReusedStoreHandshake {
   static constexpr std::chrono::seconds kLeaveGrace{2};
 
   static std::string hello_key(int rank) { return fmt::format("hello/{}", rank); }
-  static std::string answer_key(int rank, std::int64_t number) {
+  static std::string response_key(int rank, std::int64_t number) {
     return fmt::format("welcome/{}/{}", rank, number);
   }
 
@@ -153,17 +155,17 @@ class ReusedStoreHandshake {
   const GroupOptions& options_;
   std::int64_t number_;
   /// The highest number of each other rank that rank 0 has answered.
-  std::vector<std::int64_t> answered_;
+  std::vector<std::int64_t> responded_;
   std::int64_t count_ = -1;
 };
 
 /// Waits until all ranks have connected, and names the missing ranks. No rank continues before all
 /// have connected. If a rank is asked to stop before that, no rank continues: the first entry under
 /// kOutcome decides, so that no rank leaves while another one continues.
-class RollCall {
+class JoinBarrier {
  public:
   /// @param handshake null if the store was empty when the run began.
-  RollCall(c10d::Store& store, const GroupOptions& options, ReusedStoreHandshake* handshake)
+  JoinBarrier(c10d::Store& store, const GroupOptions& options, ReusedStoreHandshake* handshake)
       : store_(store), options_(options), handshake_(handshake) {}
 
   /// @throws DeviceError on all connected ranks if a rank has not connected, or has connected
@@ -178,7 +180,7 @@ class RollCall {
     leave_if_stopped();
     store_.add(kCount, 1);
     while (store_.add(kCount, 0) < options_.world) {
-      answer();
+      respond();
       // This rank also reports a problem that another rank has found, because that rank may serve
       // the store and exit.
       if (store_.check({kCause})) throw DeviceError(to_text(store_.get(kCause)));
@@ -192,7 +194,7 @@ class RollCall {
       }
       std::this_thread::sleep_for(kMeetingPoll);
     }
-    if (!agree_on(kMet)) leave();
+    if (!agree_on(kComplete)) leave();
   }
 
  private:
@@ -200,7 +202,7 @@ class RollCall {
   static constexpr const char* kCount = "here";
   static constexpr const char* kCause = "not_here";
   static constexpr const char* kOutcome = "outcome";
-  static constexpr const char* kMet = "met";
+  static constexpr const char* kComplete = "met";
   static constexpr const char* kStopped = "stopped";
   static constexpr std::chrono::seconds kFirstProgressLog{10};
   static constexpr std::chrono::seconds kProgressLogInterval{60};
@@ -208,11 +210,12 @@ class RollCall {
   static std::string key(int rank) { return fmt::format("here/{}", rank); }
 
   /// Rank 0 gives the other processes its number, so that they come to this roll call.
-  void answer() {
-    if (handshake_ != nullptr && options_.rank == 0) handshake_->answer();
+  void respond() {
+    if (handshake_ != nullptr && options_.rank == 0) handshake_->respond();
   }
 
-  /// Records the outcome unless another rank has recorded one. @return whether it is `outcome`.
+  /// Records `outcome` unless another rank has already recorded an outcome. @return whether the
+  /// recorded outcome is `outcome`.
   bool agree_on(const std::string& outcome) {
     return store_.compareSet(kOutcome, "", outcome) == outcome;
   }
@@ -232,25 +235,23 @@ class RollCall {
   /// The missing ranks, such as `ranks 1, 3 have`; names at most 16. A rank sets its key before it
   /// is counted: if all keys are set, the result is the number of ranks that are not counted yet.
   std::string missing() {
-    constexpr int kMostNamed = 16;
-    std::string names;
-    int count = 0;
-    for (int rank = 0; rank < options_.world; ++rank) {
-      if (store_.check({key(rank)})) continue;
-      if (++count <= kMostNamed) names += fmt::format("{}{}", count > 1 ? ", " : "", rank);
-    }
-    if (count == 0) {
+    constexpr std::size_t kMaxNamed = 16;
+    std::vector<std::string> ranks;
+    for (int rank = 0; rank < options_.world; ++rank)
+      if (!store_.check({key(rank)})) ranks.push_back(std::to_string(rank));
+    if (ranks.empty()) {
       const auto uncounted = std::max<std::int64_t>(1, options_.world - store_.add(kCount, 0));
       return fmt::format("{} rank{}", uncounted, uncounted == 1 ? " has" : "s have");
     }
-    if (count > kMostNamed) names += fmt::format(" and {} more", count - kMostNamed);
-    return fmt::format("rank{} {} ha{}", count == 1 ? "" : "s", names, count == 1 ? "s" : "ve");
+    const bool one = ranks.size() == 1;
+    return fmt::format("rank{} {} ha{}", one ? "" : "s", first_names(ranks, kMaxNamed),
+                       one ? "s" : "ve");
   }
 
   [[noreturn]] void give_up(const std::string& found) {
-    const DeviceError error = not_met(options_, found);
+    const DeviceError error = rendezvous_error(options_, found);
     store_.set(kCause, std::string(error.what()));
-    answer();
+    respond();
     if (options_.serves_store) std::this_thread::sleep_for(10 * kMeetingPoll);
     throw error;
   }
@@ -271,21 +272,21 @@ c10::intrusive_ptr<c10d::Store> open_store(const GroupOptions& options, bool ser
   }
 }
 
-c10::intrusive_ptr<c10d::Store> meet(GroupOptions& options) {
-  c10::intrusive_ptr<c10d::Store> store = meet_at_store(options);
+c10::intrusive_ptr<c10d::Store> rendezvous(GroupOptions& options) {
+  c10::intrusive_ptr<c10d::Store> store = connect_with_retries(options);
   try {
     std::optional<ReusedStoreHandshake> handshake;
     if (options.store_is_reused) {
       handshake.emplace(*store, options);
-      const std::string number = handshake->rank_0s_number();
+      const std::string number = handshake->rank_zero_number();
       options.prefix += "/" + number;
       store = c10::make_intrusive<c10d::PrefixStore>(number, store);
     }
-    RollCall(*store, options, handshake ? &*handshake : nullptr).run();
+    JoinBarrier(*store, options, handshake ? &*handshake : nullptr).run();
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
-    // The rank with the store may have been asked to stop, too, and have ended.
+    // The rank that serves the store may have been asked to stop, too, and have ended.
     if (is_set(options.stop)) throw_stopped();
     throw connection_error(options, error);
   }

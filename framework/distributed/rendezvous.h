@@ -20,7 +20,7 @@ namespace precast::distributed {
 /// ranks are missing. On a reused store, first adds the number of rank 0 to `options.prefix`.
 /// @return the store; its keys begin with `options.prefix`
 /// @throws DeviceError and Error as the constructor of ProcessGroup
-[[nodiscard]] c10::intrusive_ptr<c10d::Store> meet(GroupOptions& options);
+[[nodiscard]] c10::intrusive_ptr<c10d::Store> rendezvous(GroupOptions& options);
 
 /// The error of ranks that cannot connect to each other.
 [[nodiscard]] DeviceError connection_error(const GroupOptions& options,

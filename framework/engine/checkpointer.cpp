@@ -28,14 +28,14 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr int kMostFailures = 3;
+constexpr int kMaxFailures = 3;
 constexpr const char* kScaler = "grad_scaler";
 
 /// A copy of the complete state, ready to be written by a thread that does not use libtorch.
 struct Snapshot {
   StateCopy model, optimizer, methods, ranks;
   std::string state;
-  /// The value of kAveragesKey; nothing if it is unknown.
+  /// The value of kAveragesKey; nothing if averaging_method() returns nothing.
   std::optional<std::string> averages;
   std::int64_t step, best_since;
   std::optional<double> metric;
@@ -120,8 +120,8 @@ class Checkpointer::Impl {
     const bool finite = checks_.finite(state.loss_sum);
     if (parts_.ranks.begin_sum(finite ? 0 : 1)->wait() > 0) return false;
     checks_.compare_ranks();
-    take_result();
-    if (!complete) throw_if_disk_is_lost();
+    wait_for_write();
+    if (!complete) throw_if_saves_fail();
     best_since_ = state.best_since;
     const std::vector<NamedTensor> optimizer =
         options_.sharded_optimizer
@@ -130,7 +130,7 @@ class Checkpointer::Impl {
     const std::vector<NamedTensor> ranks = gather_rank_tensors(state, parts_.ranks, parts_.device);
     const std::vector<int> threads = gather_compute_threads(parts_.ranks);
     const std::optional<std::string> averages = averaging_method();
-    if (!leads()) return true;
+    if (!is_rank_zero()) return true;
     if (!metric && restored_ && restored_->step == state.global_step) metric = restored_->metric;
     auto snapshot = std::make_shared<Snapshot>(
         Snapshot{StateCopy(parts_.model.state()), StateCopy(optimizer), StateCopy(method_tensors()),
@@ -142,7 +142,7 @@ class Checkpointer::Impl {
   }
 
   void finish() {
-    take_result("Older checkpoints are kept");
+    wait_for_write("Older checkpoints are kept");
     // If the last write failed, the newest state is not on the disk, and there will be no later
     // write.
     const std::int64_t failed = parts_.ranks.begin_sum(failures_ > 0 ? 1 : 0)->wait();
@@ -151,14 +151,15 @@ class Checkpointer::Impl {
   }
 
   void finish_run() {
-    take_result("The run is complete, and its results are written");
-    // No rank leaves before rank 0 has written.
+    wait_for_write("The run is complete, and its results are written");
+    // No rank exits before rank 0 has finished writing.
     static_cast<void>(parts_.ranks.begin_sum(0)->wait());
-    if (leads()) prune(options_, std::min(options_.keep_finished, options_.keep_last), best_since_);
+    if (is_rank_zero())
+      prune(options_, std::min(options_.keep_finished, options_.keep_last), best_since_);
   }
 
   bool restore(TrainState& state) {
-    take_result();
+    wait_for_write();
     const std::filesystem::path folder = agree_on_folder();
     if (folder.empty()) return false;
     const ordered_json saved = read_state(folder);
@@ -167,7 +168,7 @@ class Checkpointer::Impl {
       restore_parts(folder, saved);
       TrainState position = state;
       const double steps =
-          restore_position(position_in(saved), position, options_.batch_sets_order);
+          restore_position(position_in(saved), position, options_.order_depends_on_batch_size);
       restore_rank(folder, saved.at("world").get<int>(), steps, parts_.ranks, parts_.device,
                    position);
       state = position;
@@ -176,7 +177,7 @@ class Checkpointer::Impl {
       // Older checkpoints do not have this value.
       const auto threads = saved.value("compute_threads", std::vector<int>{});
       if (parts_.device.is_cpu())
-        restore_compute_threads(threads, options_.most_threads, parts_.ranks);
+        restore_compute_threads(threads, options_.max_threads, parts_.ranks);
     } catch (const ordered_json::exception& error) {
       throw CheckpointError(fmt::format("{}: expected the state of a checkpoint, got: {}",
                                         (folder / kStateFile).string(), error.what()));
@@ -185,8 +186,8 @@ class Checkpointer::Impl {
   }
 
   /// @throws CheckpointError if all checkpoints are damaged: starting over would empty the log
-  void refuse_damaged() const {
-    if (!leads()) return;
+  void throw_if_all_damaged() const {
+    if (!is_rank_zero()) return;
     std::error_code none;
     for (const auto& entry : std::filesystem::directory_iterator(options_.folder, none)) {
       if (const std::string name = entry.path().filename().string(); checkpoint_step(name)) {
@@ -201,16 +202,16 @@ class Checkpointer::Impl {
   /// Discards the records of an earlier attempt that ended before its first checkpoint: they do not
   /// belong to this run.
   void start_over() {
-    if (options_.resume) refuse_damaged();
+    if (options_.resume) throw_if_all_damaged();
     for (MetricSink* sink : sinks_) sink->rewind(0);
   }
 
  private:
-  [[nodiscard]] bool leads() const { return parts_.ranks.rank() == 0; }
+  [[nodiscard]] bool is_rank_zero() const { return parts_.ranks.rank() == 0; }
 
   /// Waits for the writing thread and handles its result. @param outcome what a failure means for
   /// the run
-  void take_result(std::string_view outcome = "Training continues; older checkpoints are kept") {
+  void wait_for_write(std::string_view outcome = "Training continues; older checkpoints are kept") {
     if (!writing_.valid()) return;
     try {
       writing_.get();
@@ -222,14 +223,15 @@ class Checkpointer::Impl {
     }
   }
 
-  void throw_if_disk_is_lost() {
-    if (parts_.ranks.begin_sum(failures_ >= kMostFailures ? 1 : 0)->wait() == 0) return;
-    throw IoError(fmt::format("{} checkpoints in a row could not be saved. {}", kMostFailures,
-                              last_failure_));
+  void throw_if_saves_fail() {
+    if (parts_.ranks.begin_sum(failures_ >= kMaxFailures ? 1 : 0)->wait() == 0) return;
+    throw IoError(
+        fmt::format("{} checkpoints in a row could not be saved. {}", kMaxFailures, last_failure_));
   }
 
-  /// The method whose averages are evaluated in place of the weights; empty if there is none;
-  /// nothing if a method does something else with the weights in its eval_scope().
+  /// The method whose averages are evaluated in place of the weights; empty if the weights
+  /// themselves are evaluated; nothing if a method changes the weights in another way in its
+  /// eval_scope().
   [[nodiscard]] std::optional<std::string> averaging_method() const {
     for (const NamedMethod& method : parts_.methods)
       if (method.method->evaluates_averages()) return method.name;
@@ -277,8 +279,8 @@ class Checkpointer::Impl {
   /// other ranks use the folder that rank 0 found.
   std::filesystem::path agree_on_folder() {
     std::string path;
-    if (leads()) {
-      restored_ = latest_valid(options_.folder);
+    if (is_rank_zero()) {
+      restored_ = latest_valid_checkpoint(options_.folder);
       if (restored_) path = restored_->path.string();
     }
     return parts_.ranks.all_gather(path).front();
@@ -288,8 +290,8 @@ class Checkpointer::Impl {
     restore_model(folder / kModelFile, parts_.model.state());
     restore_tensors(folder / kOptimizerFile, parts_.optimizer.state().tensors,
                     options_.partial_optimizer);
-    const bool skip_scaler =
-        options_.any_precision && saved.at("counters").contains(kScaler) != (scaler_ != nullptr);
+    const bool skip_scaler = options_.allow_precision_change &&
+                             saved.at("counters").contains(kScaler) != (scaler_ != nullptr);
     restore_tensors(folder / kMethodsFile, method_tensors(!skip_scaler), /*partial=*/skip_scaler);
     parts_.optimizer.restore(counters_of(saved, folder, "optimizer"));
     const auto restore_part = [&](const std::string& name, Stateful& part) {
@@ -315,7 +317,7 @@ class Checkpointer::Impl {
   IdentityCheck check_;
   Stateful* scaler_ = nullptr;
   std::vector<MetricSink*> sinks_;
-  /// Of the newest checkpoint.
+  /// TrainState::best_since of the newest checkpoint.
   std::int64_t best_since_ = 0;
   /// On rank 0: the checkpoint that was restored last.
   std::optional<StoredCheckpoint> restored_;
@@ -342,7 +344,8 @@ bool Checkpointer::due_after_step(const TrainState& state) const {
 
 bool Checkpointer::due_after_epoch(const TrainState& state, bool last) const {
   const CheckpointOptions& options = impl_->options();
-  // Without it, a finished run that is resumed would train its last epochs again.
+  // Without a checkpoint after the last epoch, resuming a finished run would train its last epochs
+  // again.
   if (last) return options.every_steps > 0 || options.every_epochs > 0;
   return (options.every_epochs > 0 && state.epoch % options.every_epochs == 0) ||
          due_after_step(state);

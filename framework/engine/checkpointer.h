@@ -34,14 +34,14 @@ struct CheckpointOptions {
   std::int64_t keep_finished = 1;
   /// Whether resume() looks for a checkpoint.
   bool resume = true;
-  /// Whether to accept a checkpoint if only one of the two, the checkpoint or this run, has a
-  /// gradient scaler. A scaler of this run then keeps its initial state.
-  bool any_precision = false;
+  /// Whether to accept a checkpoint that has a gradient scaler if this run has none, or the
+  /// reverse. A scaler that only this run has keeps its initial state.
+  bool allow_precision_change = false;
   /// Whether the order of an epoch's samples depends on the global batch size. A checkpoint in the
   /// middle of an epoch is then accepted only with the same size.
-  bool batch_sets_order = false;
+  bool order_depends_on_batch_size = false;
   /// On a CPU: the largest number of compute threads that this rank takes over from a checkpoint.
-  int most_threads = 0;
+  int max_threads = 0;
   /// Whether each rank's optimiser holds the state of only some parameters (ZeRO); rank 0 then
   /// collects the state of all ranks.
   bool sharded_optimizer = false;
@@ -98,7 +98,7 @@ class PRECAST_API Checkpointer {
   /// disk. A failed write causes a warning, and older checkpoints are kept. After three consecutive
   /// failures, the next call is an error, unless `complete` is set.
   /// @param metric nothing if the weights were not evaluated. If the run was restored at this step,
-  /// it then keeps the metric of that checkpoint.
+  /// the new checkpoint then gets the metric of the restored one.
   /// @param complete whether the run has trained and evaluated its last epoch, so that a checkpoint
   /// that cannot be saved must not prevent its results from being written.
   /// @return false, and nothing is saved, if a weight, a buffer or the sum of the losses is NaN or

@@ -11,10 +11,11 @@ namespace precast::engine {
 /// order of additions, and so the last bits of the results, depend on it. Collective.
 [[nodiscard]] PRECAST_API std::vector<int> gather_compute_threads(Communicator& ranks);
 
-/// For a run on CPUs that continues: gives this rank the number of compute threads that it had
-/// before, if that is at most `most`. If a rank keeps another number, rank 0 logs a warning.
+/// For a resumed run on CPUs: sets this rank's number of compute threads to the saved number, if
+/// that is at most `most`. If the number still differs on any rank, rank 0 logs a warning.
 /// Collective.
-/// @param saved the number of each rank before; nothing is done if there were more ranks or fewer.
+/// @param saved the number of each rank in the checkpoint; does nothing if the number of ranks has
+/// changed.
 PRECAST_API void restore_compute_threads(const std::vector<int>& saved, int most,
                                          Communicator& ranks);
 

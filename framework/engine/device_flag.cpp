@@ -12,18 +12,18 @@ DeviceFlag::DeviceFlag(at::Device device)
       copy_(at::zeros({}, at::device(at::kCPU).dtype(at::kLong).pinned_memory(device.is_cuda()))) {}
 
 void DeviceFlag::add(const at::Tensor& loss) {
-  raise_if(at::isfinite(loss).logical_not());
+  set_if(at::isfinite(loss).logical_not());
 }
 
-void DeviceFlag::raise_if(const at::Tensor& bad) {
+void DeviceFlag::set_if(const at::Tensor& bad) {
   count_.add_(bad);
 }
 
 bool DeviceFlag::poll() {
   if (count_.device().is_cpu()) return read();
-  const bool arrived = copied_ && copied_->query();
+  const bool arrived = copy_event_ && copy_event_->query();
   const bool found = arrived && copy_.item<std::int64_t>() != 0;
-  if (arrived || !copied_) begin_copy();
+  if (arrived || !copy_event_) begin_copy();
   return found;
 }
 
@@ -33,14 +33,14 @@ bool DeviceFlag::read() const {
 
 void DeviceFlag::reset() {
   count_.zero_();
-  copied_.reset();
+  copy_event_.reset();
 }
 
 void DeviceFlag::begin_copy() {
   copy_.copy_(count_, /*non_blocking=*/true);
   const c10::Device device = count_.device();
-  copied_.emplace(device.type());
-  copied_->record(c10::impl::VirtualGuardImpl(device.type()).getStream(device));
+  copy_event_.emplace(device.type());
+  copy_event_->record(c10::impl::VirtualGuardImpl(device.type()).getStream(device));
 }
 
 }  // namespace precast::engine

@@ -66,7 +66,7 @@ double EvalResult::top_5() const {
 
 std::vector<std::pair<std::string, double>> EvalResult::figures() const {
   std::vector<std::pair<std::string, double>> figures;
-  if (classifies) figures = {{"top_1", top_1()}, {"top_5", top_5()}};
+  if (is_classification) figures = {{"top_1", top_1()}, {"top_5", top_5()}};
   figures.insert(figures.end(), metrics.begin(), metrics.end());
   return figures;
 }
@@ -95,14 +95,14 @@ at::Tensor Evaluator::outputs(Model& model, Batch& batch) const {
 
 void Evaluator::count(Model& model, const Loss& loss, Batch& batch, Counts& counts) const {
   const at::Tensor output = outputs(model, batch);
-  if (options_.targets == TargetKind::class_index) count_best(output, batch.labels(), counts);
+  if (options_.targets == TargetKind::class_index) count_top_k(output, batch.labels(), counts);
   counts.integers[2].add_(batch.size());
   counts.loss.add_(loss(output, batch).to(at::kDouble) * static_cast<double>(batch.size()));
   counts.metrics.add(output, batch);
 }
 
-void Evaluator::count_best(const at::Tensor& output, const at::Tensor& labels,
-                           Counts& counts) const {
+void Evaluator::count_top_k(const at::Tensor& output, const at::Tensor& labels,
+                            Counts& counts) const {
   if (output.dim() != 2 || labels.dim() != 1 || labels.scalar_type() != at::kLong) return;
   const std::int64_t k = std::min(kTopK, output.size(1));
   const at::Tensor best = std::get<1>(at::topk(output, k, 1));
@@ -116,9 +116,9 @@ void Evaluator::count_classes(const at::Tensor& labels, const at::Tensor& correc
                               Counts& counts) const {
   // A loss may ignore some labels, such as -100.
   const at::Tensor is_class = labels.ge(0).logical_and_(labels.lt(options_.num_classes));
-  const at::Tensor place = at::where(is_class, labels, at::full_like(labels, options_.num_classes));
-  counts.classes[0].index_add_(0, place, at::ones_like(place));
-  counts.classes[1].index_add_(0, place, correct.to(at::kLong));
+  const at::Tensor bin = at::where(is_class, labels, at::full_like(labels, options_.num_classes));
+  counts.classes[0].index_add_(0, bin, at::ones_like(bin));
+  counts.classes[1].index_add_(0, bin, correct.to(at::kLong));
 }
 
 std::optional<EvalResult> Evaluator::evaluate(Model& model, const Loss& loss, BatchSource& source,
@@ -126,12 +126,12 @@ std::optional<EvalResult> Evaluator::evaluate(Model& model, const Loss& loss, Ba
   const at::NoGradGuard no_grad;
   model.train(false);
   const auto start = std::chrono::steady_clock::now();
-  Counts counts = no_counts();
+  Counts counts = zero_counts();
   failpoint("evaluator.before_pass");
   source.begin_epoch(
       {.image_size_px = options_.image_size_px, .rank = ranks.rank(), .world = ranks.world()});
   // A rank whose source was asked to stop while it prepared the pass has no batches.
-  if (any_rank_stops(ranks)) return std::nullopt;
+  if (any_rank_requested_stop(ranks)) return std::nullopt;
   std::int64_t samples = 0;
   // All ranks run the number of rounds that the rank with the most batches needs, so that all of
   // them call on_batch together.
@@ -145,7 +145,7 @@ std::optional<EvalResult> Evaluator::evaluate(Model& model, const Loss& loss, Ba
     }
     if (!on_batch(samples)) return std::nullopt;
   }
-  require(!source.next(), "an evaluation has as many rounds as the longest share has batches");
+  require(!source.next(), "an evaluation uses all batches of the source");
   ranks.all_reduce_sum({counts.integers, counts.classes, counts.loss});
 
   EvalResult result = result_of(counts);
@@ -155,7 +155,7 @@ std::optional<EvalResult> Evaluator::evaluate(Model& model, const Loss& loss, Ba
   return result;
 }
 
-Evaluator::Counts Evaluator::no_counts() const {
+Evaluator::Counts Evaluator::zero_counts() const {
   // The sums stay on the device until the end, so that the loop does not wait for the device.
   const at::TensorOptions reals = at::device(options_.device).dtype(at::kDouble);
   const at::TensorOptions integers = reals.dtype(at::kLong);
@@ -170,7 +170,7 @@ EvalResult Evaluator::result_of(const Counts& counts) const {
   EvalResult result{.samples = integers[2].item<std::int64_t>(),
                     .top_1_correct = integers[0].item<std::int64_t>(),
                     .top_5_correct = integers[1].item<std::int64_t>(),
-                    .classifies = options_.targets == TargetKind::class_index};
+                    .is_classification = options_.targets == TargetKind::class_index};
   if (result.samples == 0) return result;
   result.loss = counts.loss.item<double>() / static_cast<double>(result.samples);
   const at::Tensor classes = counts.classes.cpu();

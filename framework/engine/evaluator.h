@@ -32,8 +32,8 @@ struct EvaluatorOptions {
   /// Metrics to compute in addition to the loss and, for class indices, top-1 and top-5.
   Metrics metrics = {};
   TargetKind targets = TargetKind::class_index;
-  /// If the outputs are logits of this many classes, samples and correct predictions are also
-  /// counted per class; 0 for no such counts.
+  /// If the outputs are logits of this number of classes, samples and correct predictions are also
+  /// counted per class; 0 for no counts per class.
   std::int64_t num_classes = 0;
 };
 
@@ -57,11 +57,12 @@ struct PRECAST_API EvalResult {
   /// Indexed by class; empty if nothing was counted per class (see EvaluatorOptions::num_classes).
   std::vector<ClassCount> classes = {};
   /// Whether the result has top-1 and top-5.
-  bool classifies = true;
+  bool is_classification = true;
 
   [[nodiscard]] double top_1() const;
   [[nodiscard]] double top_5() const;
-  /// All values except the loss, with their names: top_1 and top_5 if `classifies`, then `metrics`.
+  /// All values except the loss, with their names: top_1 and top_5 if `is_classification`, then
+  /// `metrics`.
   [[nodiscard]] std::vector<std::pair<std::string, double>> figures() const;
   /// The value called `name` in figures(), or the loss for `val_loss`; NaN for any other name.
   [[nodiscard]] double figure(std::string_view name) const;
@@ -74,16 +75,16 @@ class PRECAST_API Evaluator {
   explicit Evaluator(EvaluatorOptions options) : options_(std::move(options)) {}
   [[nodiscard]] std::int64_t image_size_px() const { return options_.image_size_px; }
 
-  /// Called after each batch with the number of samples that this rank has evaluated so far. All
-  /// ranks call it equally often, even a rank that has no more batches.
+  /// Called after each batch with the number of samples that this rank has evaluated so far. It is
+  /// called the same number of times on every rank, even if a rank has no more batches.
   /// @return false to stop the evaluation; must be the same on all ranks
   using OnBatch = std::function<bool(std::int64_t samples)>;
 
   /// Each rank evaluates its share of the source; the result counts the samples of all ranks.
   /// Switches the model to evaluation mode and leaves it there.
   /// @return nothing if `on_batch` stopped the evaluation, if a rank was asked to stop
-  /// (StopSignals) before the first batch, or if a single rank was asked to stop while it waited
-  /// for a batch
+  /// (StopSignals) before the first batch, or, in a run with one rank, if it was asked to stop
+  /// while it waited for a batch
   [[nodiscard]] std::optional<EvalResult> evaluate(Model& model, const Loss& loss,
                                                    BatchSource& source, Communicator& ranks,
                                                    const OnBatch& on_batch) const;
@@ -110,8 +111,8 @@ class PRECAST_API Evaluator {
     at::Tensor loss;
     MetricCounts metrics;
   };
-  [[nodiscard]] Counts no_counts() const;
-  void count_best(const at::Tensor& output, const at::Tensor& labels, Counts& counts) const;
+  [[nodiscard]] Counts zero_counts() const;
+  void count_top_k(const at::Tensor& output, const at::Tensor& labels, Counts& counts) const;
   void count_classes(const at::Tensor& labels, const at::Tensor& correct, Counts& counts) const;
   void count(Model& model, const Loss& loss, Batch& batch, Counts& counts) const;
   /// The result without the metrics and without the time taken. @param counts the sums over all

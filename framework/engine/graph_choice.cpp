@@ -77,7 +77,7 @@ std::unique_ptr<StepGraph> make_step_graph(GraphMode mode, const TrainPlan& plan
                                            .world = parts.ranks.world(),
                                            .takes_lr_tensor = parts.optimizer.takes_lr_tensor(),
                                            .methods = parts.methods,
-                                           .sync_obstacle = parts.sync.unrecordable_because()});
+                                           .sync_obstacle = parts.sync.graph_obstacle()});
   if (!choice.obstacles.empty() && parts.ranks.rank() == 0)
     log_warning("training.cuda_graphs: step records {}", graph_text(choice));
   if (choice.scope == GraphScope::none) return nullptr;

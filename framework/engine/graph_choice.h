@@ -24,7 +24,7 @@ enum class GraphMode {
   /// recorded runs without a graph.
   automatic,
   /// The forward and backward passes of every full batch. A step that cannot be recorded is an
-  /// error.
+  /// error, unless the reason is lack of memory.
   on,
   /// The whole step of every full batch, if choose_graph() finds no obstacle; otherwise like `on`.
   step,
@@ -56,7 +56,7 @@ struct GraphFacts {
   /// Optimizer::takes_lr_tensor().
   bool takes_lr_tensor = false;
   const std::vector<NamedMethod>& methods;
-  /// GradSync::unrecordable_because() of the run.
+  /// GradSync::graph_obstacle() of the run.
   std::string sync_obstacle{};
 };
 

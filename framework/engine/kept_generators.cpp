@@ -19,11 +19,11 @@ void set_generator_state(at::Device device, const at::Tensor& state) {
   generator.set_state(state);
 }
 
-KeptGenerators::KeptGenerators(std::initializer_list<at::Device> devices) {
+GeneratorSnapshot::GeneratorSnapshot(std::initializer_list<at::Device> devices) {
   for (const at::Device device : devices) states_.emplace_back(device, generator_state(device));
 }
 
-void KeptGenerators::put_back() const {
+void GeneratorSnapshot::restore() const {
   for (const auto& [device, state] : states_) set_generator_state(device, state);
 }
 

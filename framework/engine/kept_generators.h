@@ -15,11 +15,11 @@ void set_generator_state(at::Device device, const at::Tensor& state);
 
 /// Saves the states of the given devices' default random generators in its constructor. Does not
 /// wait for a device. Not thread-safe.
-class KeptGenerators {
+class GeneratorSnapshot {
  public:
-  KeptGenerators(std::initializer_list<at::Device> devices);
+  GeneratorSnapshot(std::initializer_list<at::Device> devices);
   /// Restores the saved states.
-  void put_back() const;
+  void restore() const;
 
  private:
   std::vector<std::pair<at::Device, at::Tensor>> states_;

@@ -49,7 +49,7 @@ std::vector<std::int64_t> MetricCounts::widths(Communicator& ranks) const {
   const bool fixed = std::ranges::all_of(
       metrics_, [](const auto& metric) { return !metric->needs_rows() && metric->sums() > 0; });
   if (fixed || ranks.world() == 1) return widths;
-  // A rank without samples learns the widths from the others.
+  // A rank without samples gets the widths from the other ranks.
   for (const std::string& text : ranks.all_gather(nlohmann::json(widths).dump())) {
     const auto theirs = nlohmann::json::parse(text).get<std::vector<std::int64_t>>();
     require(theirs.size() == widths.size(), "all ranks have the same metrics");

@@ -24,7 +24,7 @@ bool is_out_of_memory(const std::exception& error) {
       kWords, [&](std::string_view word) { return text.find(word) != std::string_view::npos; });
 }
 
-bool is_error_of_device(const std::exception& error) {
+bool is_device_error(const std::exception& error) {
   return dynamic_cast<const c10::NotImplementedError*>(&error) != nullptr ||
          dynamic_cast<const c10::AcceleratorError*>(&error) != nullptr || is_out_of_memory(error);
 }

@@ -12,6 +12,6 @@ namespace precast::engine {
 
 /// Whether a libtorch exception is an error of the device, not of the values given to libtorch:
 /// the device has no memory left, does not implement the operation, or has failed.
-[[nodiscard]] PRECAST_API bool is_error_of_device(const std::exception& error);
+[[nodiscard]] PRECAST_API bool is_device_error(const std::exception& error);
 
 }  // namespace precast::engine

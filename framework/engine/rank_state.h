@@ -19,9 +19,10 @@ namespace precast::engine {
                                                            Communicator& ranks, at::Device device);
 
 /// Restores this rank's own state. A checkpoint that was saved with a different number of ranks, or
-/// on a CPU while this run uses a GPU, does not contain all of it: generators then keep their state
-/// (batches do not depend on them), and rank 0 gets the total of the losses. The sums count each
-/// finished step as this run will count the other steps of the epoch: once per rank.
+/// on a CPU while this run uses a GPU, does not contain all of this state: generators then keep
+/// their state (batches do not depend on them), and rank 0 gets the total of the losses. The sums
+/// and counts of losses are scaled so that each finished step has the same weight in the epoch's
+/// mean loss as each step that this run will do.
 /// @param folder of the checkpoint. @param world the number of ranks that saved it. @param steps
 /// what restore_position() returned. @throws CheckpointError if a tensor is missing; IoError
 void restore_rank(const std::filesystem::path& folder, int world, double steps, Communicator& ranks,

@@ -25,7 +25,7 @@ struct RehearsalOptions {
   /// Whether the run evaluates after each epoch; otherwise only after the last one.
   bool evaluate_each_epoch = true;
   /// The stored images that the run will keep on the device (data.in_memory: gpu), in bytes.
-  std::uint64_t kept_image_bytes = 0;
+  std::uint64_t stored_image_bytes = 0;
 };
 
 /// The image sizes that training will use, largest first: the size that needs the most memory is
@@ -39,9 +39,9 @@ struct RehearsalOptions {
 /// epochs, and cuDNN's search for the fastest kernels is over before any time is measured.
 ///
 /// Afterwards, parameters, running statistics and the default random generators are unchanged,
-/// there are no gradients, and the model is in evaluation mode. Communicates with other ranks
-/// only for synchronised batch norms. The temporary memory of optimisers and the memory that
-/// methods keep are not tested. If this function throws, the model is no longer usable.
+/// there are no gradients, and the model is in evaluation mode. Communicates with other ranks only
+/// for synchronised batch norms. The temporary memory of optimisers and the memory that methods
+/// allocate are not tested. If this function throws, the model is no longer usable.
 /// @throws Error with ExitCode::out_of_memory naming the phase, the image size, the batch size, the
 /// epoch in which the run would have failed, and the settings to lower; Error if a batch norm
 /// has only one value per channel (TrainStep::run()).

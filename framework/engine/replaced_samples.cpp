@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr std::size_t kMostSaved = 1000;
+constexpr std::size_t kMaxSaved = 1000;
 
 ordered_json json_of(std::span<const ReplacedSample> samples) {
   ordered_json list = ordered_json::array();
@@ -20,7 +20,7 @@ ordered_json json_of(std::span<const ReplacedSample> samples) {
   return list;
 }
 
-std::vector<ReplacedSample> list_in(const ordered_json& list) {
+std::vector<ReplacedSample> samples_from_json(const ordered_json& list) {
   std::vector<ReplacedSample> samples;
   for (const ordered_json& entry : list) {
     samples.push_back({.sample = entry.at(0).get<std::uint64_t>(),
@@ -38,8 +38,8 @@ std::vector<ReplacedSample> merge_replaced(std::span<const ReplacedSample> one,
   std::map<std::uint64_t, ReplacedSample> all;
   for (const auto& list : {one, other}) {
     for (const ReplacedSample& entry : list) {
-      const auto [place, is_new] = all.try_emplace(entry.sample, entry);
-      if (!is_new) place->second.times += entry.times;
+      const auto [found, is_new] = all.try_emplace(entry.sample, entry);
+      if (!is_new) found->second.times += entry.times;
     }
   }
   std::vector<ReplacedSample> merged;
@@ -54,19 +54,19 @@ std::vector<ReplacedSample> gather_replaced(std::span<const ReplacedSample> mine
       json_of(mine).dump(-1, ' ', false, ordered_json::error_handler_t::replace);
   std::vector<ReplacedSample> all;
   for (const std::string& list : ranks.all_gather(text))
-    all = merge_replaced(all, list_in(ordered_json::parse(list)));
+    all = merge_replaced(all, samples_from_json(ordered_json::parse(list)));
   return all;
 }
 
 ordered_json to_json(const ReplacedSamples& samples) {
   const auto first = [](std::span<const ReplacedSample> list) {
-    return json_of(list.first(std::min(list.size(), kMostSaved)));
+    return json_of(list.first(std::min(list.size(), kMaxSaved)));
   };
   return {{"train", first(samples.train)}, {"val", first(samples.val)}};
 }
 
-ReplacedSamples replaced_samples_in(const ordered_json& json) {
-  return {.train = list_in(json.at("train")), .val = list_in(json.at("val"))};
+ReplacedSamples replaced_samples_from_json(const ordered_json& json) {
+  return {.train = samples_from_json(json.at("train")), .val = samples_from_json(json.at("val"))};
 }
 
 }  // namespace precast::engine

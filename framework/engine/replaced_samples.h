@@ -25,9 +25,9 @@ struct ReplacedSamples {
     std::span<const ReplacedSample> mine, Communicator& ranks);
 
 /// As JSON for a checkpoint: at most the first 1,000 samples of each list, so that a checkpoint
-/// stays small. A resumed run finds the others again in its next epoch.
+/// stays small. A resumed run detects the remaining ones again in its next epoch.
 [[nodiscard]] nlohmann::ordered_json to_json(const ReplacedSamples& samples);
-/// The reverse. @throws nlohmann::json's exceptions
-[[nodiscard]] ReplacedSamples replaced_samples_in(const nlohmann::ordered_json& json);
+/// Reads what to_json() wrote. @throws nlohmann::json's exceptions
+[[nodiscard]] ReplacedSamples replaced_samples_from_json(const nlohmann::ordered_json& json);
 
 }  // namespace precast::engine

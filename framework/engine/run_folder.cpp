@@ -30,13 +30,13 @@ bool has_results(const std::filesystem::path& folder) {
 
 /// Whether the run has finished and cannot be resumed. Training in its folder would replace its
 /// results.
-bool is_finished_for_good(const std::filesystem::path& folder) {
+bool is_finished_without_checkpoints(const std::filesystem::path& folder) {
   return std::filesystem::exists(folder / kSummaryFile) &&
          find_checkpoints(folder / "checkpoints").empty();
 }
 
 std::string new_run_id(std::string arch) {
-  // The name of a plug-in's model may contain slashes, which would make more folders.
+  // The name of a plug-in's model may contain slashes, which would create additional folders.
   std::ranges::replace(arch, '/', '-');
   const std::time_t now = std::time(nullptr);
   std::tm local{};
@@ -50,7 +50,7 @@ std::string new_run_id(std::string arch) {
 }  // namespace
 
 RunFolder::RunFolder(const std::filesystem::path& folder, const std::string& run_id,
-                     const std::string& arch, bool go_on)
+                     const std::string& arch, bool resume)
     : path_(folder / (run_id.empty() ? new_run_id(arch) : run_id)) {
   create_folders(path_);
   lock_ = FileLock::acquire(path_ / kLockFile);
@@ -60,20 +60,20 @@ RunFolder::RunFolder(const std::filesystem::path& folder, const std::string& run
                     "trains. Set another logging.run_id, or wait until that run ends",
                     path_.string(), lock_holder(path_ / kLockFile)));
   }
-  if (!go_on && has_results(path_)) {
+  if (!resume && has_results(path_)) {
     throw IoError(fmt::format(
         "run folder: expected a new folder, got {} with results of an "
         "earlier run. Set another logging.run_id, or --checkpoint.resume=auto to resume it",
         path_.string()));
   }
-  if (go_on && is_finished_for_good(path_)) {
+  if (resume && is_finished_without_checkpoints(path_)) {
     throw IoError(
         fmt::format("run folder: expected a run that can be resumed, got {}, a finished run "
                     "without intact checkpoints. Set another logging.run_id",
                     path_.string()));
   }
-  remove_stale_checkpoints(path_ / "checkpoints",
-                           lock_->works() ? CheckpointWriters::none : CheckpointWriters::any);
+  remove_stale_checkpoints(path_ / "checkpoints", lock_->is_supported() ? CheckpointWriters::none
+                                                                        : CheckpointWriters::any);
 }
 
 void RunFolder::write_params(const nlohmann::ordered_json& params) const {
@@ -96,17 +96,18 @@ void JsonLinesLog::write(const nlohmann::ordered_json& record) {
 }
 
 void JsonLinesLog::rewind(std::int64_t position) {
-  file_.cut(position);
+  file_.truncate(position);
   double relative_time = 0;
-  std::int64_t whole = 0;
+  std::int64_t complete_bytes = 0;
   std::ifstream file(file_.path());
   for (std::string line; std::getline(file, line) && !file.eof();) {
-    whole += static_cast<std::int64_t>(line.size()) + 1;
+    complete_bytes += static_cast<std::int64_t>(line.size()) + 1;
     const auto record = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
     if (record.is_object()) relative_time = record.value("relative_time", relative_time);
   }
-  // If the rest of an incomplete line is in memory, the line must stay.
-  if (!file_.has_unwritten()) file_.cut(whole);
+  // If the last line is incomplete only because its remaining bytes are still in memory, it must
+  // not be removed.
+  if (!file_.has_unwritten()) file_.truncate(complete_bytes);
   start_ = unix_seconds() - relative_time;
 }
 

@@ -22,16 +22,17 @@ inline constexpr const char* kSummaryFile = "summary.json";
 class PRECAST_API RunFolder {
  public:
   /// Creates and locks the folder, and removes the incomplete checkpoints that killed processes
-  /// left: with the lock, of all hosts (CheckpointWriters).
+  /// left. If the file system supports locks, this includes those of other hosts
+  /// (CheckpointWriters).
   /// @param run_id if empty, `YYYYMMDD-HHMMSS-<arch>-<4 hex digits>`; slashes in `arch` become `-`.
-  /// @param go_on whether the folder may contain results of an earlier run. A folder without
+  /// @param resume whether the folder may contain results of an earlier run. A folder without
   /// results (with an empty log and no checkpoint, as after a failure before the first step) may
   /// always be used again.
   /// @throws IoError if the folder cannot be created, if another process trains in it, if it
-  /// contains results and `go_on` is false, or if it contains a finished run (summary.json) without
-  /// checkpoints, which could only start over.
+  /// contains results and `resume` is false, or if it contains a finished run (summary.json)
+  /// without checkpoints, because that run could only start over.
   RunFolder(const std::filesystem::path& folder, const std::string& run_id, const std::string& arch,
-            bool go_on);
+            bool resume);
   /// A folder that another rank has created and locked.
   explicit RunFolder(std::filesystem::path path) : path_(std::move(path)) {}
 
@@ -71,7 +72,7 @@ class PRECAST_API JsonLinesLog final : public MetricSink {
 
  private:
   AppendedFile file_;
-  /// `relative_time` is the time since then, in Unix seconds.
+  /// The time from which `relative_time` counts, in Unix seconds.
   double start_;
 };
 

@@ -31,15 +31,15 @@ constexpr std::pair<DType, at::ScalarType> kTypes[] = {
 }  // namespace
 
 at::ScalarType scalar_type(DType dtype) {
-  for (const auto& [ours, torchs] : kTypes) {
-    if (ours == dtype) return torchs;
+  for (const auto& [precast_type, torch_type] : kTypes) {
+    if (precast_type == dtype) return torch_type;
   }
   throw std::logic_error("every DType has a scalar type");
 }
 
 DType dtype_of(const at::Tensor& tensor) {
-  for (const auto& [ours, torchs] : kTypes) {
-    if (torchs == tensor.scalar_type()) return ours;
+  for (const auto& [precast_type, torch_type] : kTypes) {
+    if (torch_type == tensor.scalar_type()) return precast_type;
   }
   throw CheckpointError(
       fmt::format("weights: expected an element type that weights files can store, got {}",
@@ -49,10 +49,7 @@ DType dtype_of(const at::Tensor& tensor) {
 void check_storable(const std::vector<NamedTensor>& state, const std::string& part) {
   std::set<std::string_view> names;
   for (const NamedTensor& entry : state) {
-    if (!names.insert(entry.name).second) {
-      throw ConfigError(
-          fmt::format("{}: expected each tensor name once, got '{}' twice", part, entry.name));
-    }
+    if (!names.insert(entry.name).second) throw ConfigError(repeated_name_text(part, entry.name));
     try {
       static_cast<void>(dtype_of(entry.tensor));
     } catch (const CheckpointError& error) {

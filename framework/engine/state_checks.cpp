@@ -43,7 +43,7 @@ std::vector<std::string> only_in(const std::set<std::string>& one,
   return found;
 }
 
-/// A text that is equal for equal states.
+/// A string that is equal for equal states.
 std::string digest_of(const State& state) {
   std::string text;
   const StateCopy copy(state.tensors);
@@ -90,9 +90,9 @@ void StateChecks::check_unchanged() const {
     const std::vector<std::string> added = only_in(now, before->second);
     throw Error(fmt::format(
         "{}: expected state() to have the same tensors as before the first step, got {}{}{}{}{}. A "
-        "checkpoint with them could not be resumed. Create all tensors in the constructor{}",
-        name, added.empty() ? "" : "in addition ", fmt::join(added, ", "),
-        added.empty() || missing.empty() ? "" : "; ", missing.empty() ? "" : "without ",
+        "checkpoint with this state could not be resumed. Create all tensors in the constructor{}",
+        name, added.empty() ? "" : "additional ", fmt::join(added, ", "),
+        added.empty() || missing.empty() ? "" : "; ", missing.empty() ? "" : "missing ",
         fmt::join(missing, ", "), name == "optimizer" ? "" : " or in on_train_begin()"));
   });
 }
@@ -116,8 +116,8 @@ void StateChecks::compare_ranks() {
         all, [&](const nlohmann::json& rank) { return of(rank) != of(all.front()); });
     if (other == all.end()) continue;
     log_warning(
-        "method {}: expected the same state on all ranks, got another one on rank {} than on rank "
-        "0. Checkpoints contain rank 0's: when the run is resumed, all ranks continue with it",
+        "method {}: expected the same state on all ranks, got a different state on rank {} than on "
+        "rank 0. Checkpoints contain rank 0's state: a resumed run restores it on all ranks",
         method.name, other - all.begin());
   }
 }

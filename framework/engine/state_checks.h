@@ -18,7 +18,7 @@ class PRECAST_API StateChecks {
   /// @param parts borrowed.
   explicit StateChecks(const CheckpointParts& parts) : parts_(parts) {}
 
-  /// Call before the first step, after the methods' on_train_begin(). Notes which tensors the
+  /// Call before the first step, after the methods' on_train_begin(). Records which tensors the
   /// optimiser and the methods have, and which buffers of the model are not finite, such as masks
   /// of -inf. Waits for the device.
   /// @throws ConfigError naming a part with a tensor that checkpoints cannot store
@@ -31,8 +31,8 @@ class PRECAST_API StateChecks {
   void check_unchanged() const;
   /// On rank 0, warns about methods whose state differs between the ranks: a checkpoint contains
   /// only rank 0's. Does not compare the state of methods that evaluate averages, because it
-  /// contains averages of running statistics, which each rank has for itself. Only the first call
-  /// does this. Collective.
+  /// contains averages of running statistics, which differ between ranks. Only the first call does
+  /// this. Collective.
   void compare_ranks();
 
  private:

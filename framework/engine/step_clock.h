@@ -8,8 +8,8 @@
 
 namespace precast::engine {
 
-/// Adds the time since the last call to a state, and the part of this time that was spent waiting
-/// for data.
+/// Measures training time: count() adds to a state the time since its last call (or since
+/// construction), and the part of that time that was spent waiting for data.
 class StepClock {
  public:
   explicit StepClock(const BatchSource& source) : waited_(source.seconds_waited()) {}

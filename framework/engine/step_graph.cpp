@@ -17,18 +17,18 @@
 namespace precast::engine {
 namespace {
 
-bool same_layout(const at::Tensor& place, const at::Tensor& value) {
-  return place.defined() && place.sizes() == value.sizes() && place.strides() == value.strides() &&
-         place.scalar_type() == value.scalar_type();
+bool same_layout(const at::Tensor& recorded, const at::Tensor& value) {
+  return recorded.defined() && recorded.sizes() == value.sizes() &&
+         recorded.strides() == value.strides() && recorded.scalar_type() == value.scalar_type();
 }
 
 /// Whether both batches have the same fields, with the same shapes, strides and types.
-bool fits(const Batch& place, const Batch& batch) {
+bool fits(const Batch& recorded, const Batch& batch) {
   const auto same = [](const NamedTensor& one, const NamedTensor& other) {
     return one.name == other.name && same_layout(one.tensor, other.tensor);
   };
-  return std::ranges::equal(place.fields, batch.fields, same) && place.inputs == batch.inputs &&
-         place.targets == batch.targets;
+  return std::ranges::equal(recorded.fields, batch.fields, same) &&
+         recorded.inputs == batch.inputs && recorded.targets == batch.targets;
 }
 
 /// A batch of uninitialised tensors like those of `batch`, without sample ids.
@@ -125,14 +125,14 @@ at::Tensor StepGraph::warm_up(Shape& shape, const Work& work) {
 /// @return whether the shape has been recorded. If not, `shape` may have been destroyed.
 bool StepGraph::record(Shape& shape, const Work& work) {
   drop_gradients();
-  const KeptGenerators generator({at::kCPU});
+  const GeneratorSnapshot generator({at::kCPU});
   records_ = true;
   try {
     shape.recording = recorder_->record([&] { shape.loss = work(shape.batch); });
   } catch (const std::exception& failure) {
     // The caller runs the work again for the same step, with the same random numbers.
     records_ = false;
-    generator.put_back();
+    generator.restore();
     drop_gradients();
     const bool out_of_memory = is_out_of_memory(failure);
     // Ranks record and replay together, so one rank alone cannot continue without a recording.

@@ -44,9 +44,9 @@ struct StepGraphOptions {
 /// The memory that recordings use is reserved for recordings. Therefore, a step that warms up first
 /// drops all recordings. It then needs no more memory than without graphs, and the rehearsal has
 /// tested that this fits. A shape whose recording was dropped is recorded again at its next step,
-/// without warming up, as long as it is one of the StepGraphOptions::kept most recent shapes. If
-/// memory runs out while a shape is recorded, the other recordings are dropped, and from then on
-/// only one recording is kept.
+/// without warming up, as long as it is one of the StepGraphOptions::kept most recently used
+/// shapes. If memory runs out while a shape is recorded, the other recordings are dropped, and from
+/// then on only one recording is kept.
 ///
 /// The work must do the same each time: if a model makes a decision on the host, such as which
 /// layers to drop, every replay repeats the recorded decision. Not thread-safe.

@@ -5,9 +5,9 @@
 
 namespace precast::engine {
 
-/// Whether any rank was asked to stop (StopSignals), with the same answer on all ranks. Waits for
+/// Whether any rank was asked to stop (StopSignals). The result is the same on all ranks. Waits for
 /// all ranks. Collective.
-[[nodiscard]] inline bool any_rank_stops(Communicator& ranks) {
+[[nodiscard]] inline bool any_rank_requested_stop(Communicator& ranks) {
   return ranks.begin_sum(StopSignals::requested() ? 1 : 0)->wait() > 0;
 }
 

@@ -6,10 +6,13 @@
 #include <utility>
 #include <vector>
 
+#include "framework/core/format.h"
+
 namespace precast::engine {
 namespace {
 
-/// If a smaller share of the time is spent waiting for data, the live line names no cause.
+/// If a smaller share of the time is spent waiting for data, the live line does not show what slows
+/// the loader down.
 constexpr double kNoticedShare = 0.02;
 
 /// On a narrow terminal, parts of the live line are dropped in this order.
@@ -38,7 +41,7 @@ void TrainProgress::show_step(std::int64_t steps, double lr, double loss) {
   const std::int64_t steps_left = (plan_.epochs - epoch_) * plan_.steps_per_epoch - steps;
   const double waited = train_source_.seconds_waited() - waited_before_epoch_;
   const double share = waited / std::max(seconds, 1e-9);
-  const std::string_view cause = train_source_.times().longest();
+  const std::string_view cause = train_source_.times().bottleneck();
   std::vector<LinePart> parts = {
       {fmt::format("epoch {}/{} step {}/{}", epoch_ + 1, plan_.epochs, steps,
                    plan_.steps_per_epoch),
@@ -68,12 +71,12 @@ std::string TrainProgress::epoch_line(const TrainState& state,
     if (state.best_epoch == state.epoch) {
       best = " (best)";
     } else if (state.best_epoch >= 0) {
-      best = fmt::format(" (best {:.4f} in epoch {})", state.best_top_1, state.best_epoch + 1);
+      best = fmt::format(" (best {:.4f} in epoch {})", state.best_value, state.best_epoch + 1);
     }
     if (best_.name == "val_loss") line += best;
     for (const auto& [name, value] : eval->figures()) {
       // Of top-1 and top-5, the line shows only top-1, unless top-5 determines the best epoch.
-      if (name == "top_5" && eval->classifies && best_.name != "top_5") continue;
+      if (name == "top_5" && eval->is_classification && best_.name != "top_5") continue;
       line += fmt::format(" | {} {:.4f}", name == "top_1" ? "top-1" : name, value);
       if (name == best_.name) line += best;
     }

@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// The reverse of to_json().
+/// Reads what to_json() wrote.
 SourceTimes source_times_in(const ordered_json& json) {
   return {.processing = json.at("decoding").get<double>(),
           .disk = json.at("reading").get<double>(),
@@ -21,10 +21,10 @@ SourceTimes source_times_in(const ordered_json& json) {
           .copying = json.at("copying").get<double>()};
 }
 
-/// The number of finished steps in an epoch of the plan of `state`.
+/// Converts the saved number of finished steps of the epoch to steps of this run's plan.
 /// @throws CheckpointError as restore_position()
 std::int64_t step_in_plan(const ordered_json& saved, const TrainState& state,
-                          bool batch_sets_order) {
+                          bool order_depends_on_batch_size) {
   const auto step = saved.at("step").get<std::int64_t>();
   // Older checkpoints may not have these values.
   const auto batch = saved.value("global_batch_size", state.global_batch_size);
@@ -39,7 +39,7 @@ std::int64_t step_in_plan(const ordered_json& saved, const TrainState& state,
                   batch == state.global_batch_size
                       ? ""
                       : fmt::format("with training.global_batch_size: {}, or ", batch));
-  if (batch_sets_order && batch != state.global_batch_size) {
+  if (order_depends_on_batch_size && batch != state.global_batch_size) {
     throw CheckpointError(fmt::format(
         "checkpoint: expected a global batch of {}, because the order of the samples depends on it "
         "and the epoch is not finished, got {}. {}",
@@ -76,7 +76,7 @@ ordered_json position_of(const TrainState& state) {
           {"restores", state.restores},
           {"images_trained", state.images_trained},
           {"best_metric", state.best_metric},
-          {"best_top_1", state.best_top_1},
+          {"best_top_1", state.best_value},
           {"best_epoch", state.best_epoch},
           {"best_since", state.best_since},
           {"train_seconds", state.train_seconds},
@@ -96,20 +96,22 @@ ordered_json position_in(const ordered_json& saved) {
   return position;
 }
 
-double restore_position(const ordered_json& json, TrainState& state, bool batch_sets_order) {
+double restore_position(const ordered_json& json, TrainState& state,
+                        bool order_depends_on_batch_size) {
   json.at("epoch").get_to(state.epoch);
-  state.step = step_in_plan(json, state, batch_sets_order);
+  state.step = step_in_plan(json, state, order_depends_on_batch_size);
   json.at("global_step").get_to(state.global_step);
   // Older checkpoints do not have these values. The loss is null if it is NaN.
   const auto loss = json.find("train_loss");
   state.train_loss = loss != json.end() && loss->is_number() ? loss->get<double>() : NAN;
-  state.best_top_1 = json.value("best_top_1", -1.0);
+  state.best_value = json.value("best_top_1", -1.0);
   state.best_epoch = json.value("best_epoch", std::int64_t{-1});
   state.best_since = json.value("best_since", std::int64_t{0});
   if (json.value("best_metric", state.best_metric) != state.best_metric) {
-    state.best_top_1 = -1;
+    state.best_value = -1;
     state.best_epoch = -1;
-    // Only after an epoch has been finished can the checkpoint have a value of the other metric.
+    // Only a checkpoint at the end of an epoch can have a value of the other metric. If this is
+    // one, the current metric counts from the next step on.
     state.best_since = state.global_step + (state.step == 0 ? 1 : 0);
   }
   json.at("lr").get_to(state.lr);
@@ -121,8 +123,8 @@ double restore_position(const ordered_json& json, TrainState& state, bool batch_
   json.at("wait_seconds").get_to(state.wait_seconds);
   state.loader_times =
       json.contains("loader_time") ? source_times_in(json.at("loader_time")) : SourceTimes{};
-  state.replaced =
-      json.contains("replaced") ? replaced_samples_in(json.at("replaced")) : ReplacedSamples{};
+  state.replaced = json.contains("replaced") ? replaced_samples_from_json(json.at("replaced"))
+                                             : ReplacedSamples{};
   const auto saved_step = json.at("step").get<std::int64_t>();
   return saved_step == 0 ? 1 : static_cast<double>(state.step) / static_cast<double>(saved_step);
 }

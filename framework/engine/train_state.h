@@ -19,7 +19,8 @@ struct TrainState {
   /// evaluation of the epoch is due.
   std::int64_t epoch = 0;
   std::int64_t step = 0;
-  /// Of this run's plan; a checkpoint may have other values. 0: unknown, `step` is not converted.
+  /// The values of this run's plan, which may differ from those in a checkpoint. If
+  /// global_batch_size is 0 (unknown), restore_position() does not convert `step`.
   std::int64_t global_batch_size = 0;
   std::int64_t steps_per_epoch = 0;
   /// Number of finished steps, over all epochs.
@@ -40,9 +41,10 @@ struct TrainState {
   /// The metric by which evaluations are compared (TrainerOptions::best), its best value so far,
   /// and the epoch of that value. `best_epoch` is -1 if there was no evaluation.
   std::string best_metric;
-  double best_top_1 = -1;
+  double best_value = -1;
   std::int64_t best_epoch = -1;
-  /// Checkpoints of earlier steps may have values of another metric.
+  /// Checkpoints from this global step on have values of `best_metric`; earlier ones may have
+  /// values of another metric (Retention::best_since).
   std::int64_t best_since = 0;
   double train_seconds = 0;
   double eval_seconds = 0;
@@ -58,21 +60,22 @@ struct TrainState {
 
 /// All members except the tensors, as JSON for a checkpoint.
 [[nodiscard]] nlohmann::ordered_json position_of(const TrainState& state);
-/// The position in a checkpoint's state. In checkpoints of earlier versions it has neither the best
-/// metric nor the global batch size, which are then taken from the run's identity.
+/// The position in a checkpoint's state. In checkpoints of earlier versions, the position contains
+/// neither the best metric nor the global batch size; both are then taken from the run's identity.
 /// @throws nlohmann::json's exceptions
 [[nodiscard]] nlohmann::ordered_json position_in(const nlohmann::ordered_json& saved);
-/// The reverse of position_of(). Values that are missing in older checkpoints get their defaults.
-/// If the saved position has another best_metric than `state`, `state` keeps its own, and has no
-/// best value yet. If it has another global batch size, `state` keeps its own, and `step` becomes
-/// the number of such steps that train on the same samples.
-/// @param batch_sets_order whether the order of an epoch's samples depends on the global batch
-/// size.
-/// @return the finished steps of the epoch as a multiple of the saved steps: 1 unless the batch
-/// size differs.
+/// Reads into `state` what position_of() wrote. Values that are missing in older checkpoints get
+/// their defaults. If the saved position has another best_metric than `state`, `state` keeps its
+/// own, and has no best value yet. If the saved position has another global batch size, `state`
+/// keeps its own, and `step` becomes the number of steps of this size that train on the same
+/// samples.
+/// @param order_depends_on_batch_size whether the order of an epoch's samples depends on the global
+/// batch size.
+/// @return `state.step` divided by the saved number of finished steps: 1 unless the batch size
+/// differs.
 /// @throws CheckpointError if there is no such number of steps, or the order differs;
 /// nlohmann::json's exceptions
 [[nodiscard]] double restore_position(const nlohmann::ordered_json& json, TrainState& state,
-                                      bool batch_sets_order);
+                                      bool order_depends_on_batch_size);
 
 }  // namespace precast::engine

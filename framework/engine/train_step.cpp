@@ -20,7 +20,7 @@
 #include <utility>
 
 #include "framework/core/error.h"
-#include "framework/core/progress.h"
+#include "framework/core/format.h"
 
 namespace precast::engine {
 namespace {
@@ -38,10 +38,11 @@ std::int64_t side_px(const Batch& batch) {
   return batch.input().dim() == 4 ? batch.input().size(2) : 1;
 }
 
-/// @throws Error if `error` is that of a batch norm of torch::nn for the statistics of a single
-/// value. libtorch has no specific exception for this, only a message. Not ConfigError, after which
-/// a grid would also stop its other trials.
-void refuse_single_values(const c10::Error& error, const Batch& batch, std::int64_t micro_batches) {
+/// @throws Error if `error` is torch::nn's error for a batch norm that has a single value per
+/// channel. libtorch has no specific exception for this, only a message. Not ConfigError, after
+/// which a grid would also stop its other trials.
+void throw_if_single_value(const c10::Error& error, const Batch& batch,
+                           std::int64_t micro_batches) {
   const std::string_view text = error.what_without_backtrace();
   if (text.find("Expected more than 1 value per channel when training") == std::string_view::npos)
     return;
@@ -54,7 +55,8 @@ void refuse_single_values(const c10::Error& error, const Batch& batch, std::int6
       micro_batches, text));
 }
 
-/// NaN if the update was skipped, as after a finite loss whose gradients are not finite.
+/// The loss, or NaN if the update was skipped. Gradients can be non-finite even if the loss is
+/// finite.
 at::Tensor loss_of_update(const at::Tensor& loss, const Optimizer::Scaled& scaled) {
   return at::where(scaled.found_inf > 0, at::full_like(loss, NAN), loss);
 }
@@ -83,8 +85,8 @@ TrainStep::TrainStep(const TrainPlan& plan, StepParts parts, at::Device device, 
   }
 }
 
-void TrainStep::count_losses(std::function<void(const at::Tensor& loss)> count) {
-  count_ = std::move(count);
+void TrainStep::set_loss_callback(std::function<void(const at::Tensor& loss)> count) {
+  loss_callback_ = std::move(count);
 }
 
 at::Tensor TrainStep::run(Batch& batch, double lr) {
@@ -112,7 +114,7 @@ at::Tensor TrainStep::complete_step(Batch& batch, double lr) {
   had_last_pass_ = false;
   at::Tensor loss =
       strategy_ != nullptr ? strategy_->run(batch, *this) : forward_backward(batch, /*last=*/true);
-  if (!had_last_pass_) refuse_passes("none");
+  if (!had_last_pass_) throw_wrong_passes("none");
   parts_.sync.finish_backward();
   const std::optional<Optimizer::Scaled> scaled = update(lr);
   if (scaler_) scaler_->update(scaled->found_inf);
@@ -122,10 +124,11 @@ at::Tensor TrainStep::complete_step(Batch& batch, double lr) {
   for (std::size_t i = 0; i < statistics_.size(); ++i) {
     statistics_[i].copy_(at::where(scaled->found_inf > 0, statistics_before_[i], statistics_[i]));
   }
-  // In fp16, steps are also skipped to find the scale, so their losses count; GradScaler reports
-  // gradients that are never finite.
+  // In fp16, steps are also skipped while the gradient scaler searches for its scale, so the losses
+  // of skipped steps count. If gradients are not finite at any scale, GradScaler::collapsed()
+  // reports it.
   const bool uncounted = skip_nonfinite_ && !scaler_;
-  if (count_) count_(uncounted ? loss_of_update(loss, *scaled) : loss);
+  if (loss_callback_) loss_callback_(uncounted ? loss_of_update(loss, *scaled) : loss);
   return loss;
 }
 
@@ -152,12 +155,12 @@ at::Tensor TrainStep::forward(const Batch& batch) {
 
 at::Tensor TrainStep::forward_backward(Batch& batch, bool last) {
   if (!rehearses_) {
-    if (had_last_pass_) refuse_passes("another call after it");
+    if (had_last_pass_) throw_wrong_passes("another call after it");
     had_last_pass_ = last;
   }
   const bool replays = records(GraphScope::passes, batch);
-  // Passes that are not replayed cannot use the memory of recordings. With a strategy, such passes
-  // alternate with replays, and recording again each time would cost more than it saves.
+  // Passes that are not replayed cannot use the memory of recordings. With a StepStrategy, such
+  // passes alternate with replays, so recording again each time would cost more than it saves.
   if (!replays && strategy_ == nullptr) drop_recordings();
   // Passes are replayed only in runs with a single rank, in which the exchange of gradients does
   // nothing.
@@ -188,7 +191,7 @@ at::Tensor TrainStep::passes(const Batch& batch, bool sync) {
   return sum;
 }
 
-void TrainStep::refuse_passes(const std::string& found) const {
+void TrainStep::throw_wrong_passes(const std::string& found) const {
   require(strategy_ != nullptr, "without a StepStrategy, a step has one pass, which is the last");
   std::string name;
   for (const NamedMethod& method : parts_.methods)
@@ -208,14 +211,14 @@ at::Tensor TrainStep::outputs_of(const Batch& batch) {
   try {
     return parts_.model.forward(batch);
   } catch (const c10::Error& error) {
-    refuse_single_values(error, batch, plan_.micro_batches);
+    throw_if_single_value(error, batch, plan_.micro_batches);
     throw;
   }
 }
 
 std::optional<Optimizer::Scaled> TrainStep::update(double lr) {
   std::optional<Optimizer::Scaled> scaled;
-  if (update_at_once(lr, scaled)) return scaled;
+  if (try_fused_update(lr, scaled)) return scaled;
   scaled = unscale();
   for (const NamedMethod& method : parts_.methods) method.method->on_gradients(parts_.model);
   if (lr_.defined()) {
@@ -226,7 +229,7 @@ std::optional<Optimizer::Scaled> TrainStep::update(double lr) {
   return scaled;
 }
 
-bool TrainStep::update_at_once(double lr, std::optional<Optimizer::Scaled>& scaled) {
+bool TrainStep::try_fused_update(double lr, std::optional<Optimizer::Scaled>& scaled) {
   // The norm and the check for non-finite values need all averaged gradients on this rank.
   if (!parts_.sync.gradients_everywhere()) return false;
   double max_norm = Method::kUnbounded;

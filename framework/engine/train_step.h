@@ -34,10 +34,10 @@ class PRECAST_API TrainStep : private StepPasses {
             std::unique_ptr<StepGraph> graph = nullptr);
 
   /// Sets a function that is called at the end of each step with the step's loss. If the update was
-  /// skipped because a gradient is not finite (`skip_nonfinite`, except in fp16), it gets NaN. A
+  /// skipped because a gradient is not finite (`skip_nonfinite`, except in fp16), `loss` is NaN. A
   /// recording of the whole step contains this call, so `count` must launch the same work on the
   /// same memory each time, and change nothing on the host.
-  void count_losses(std::function<void(const at::Tensor& loss)> count);
+  void set_loss_callback(std::function<void(const at::Tensor& loss)> count);
   /// @param batch must have a size that is a multiple of the plan's micro_batches.
   /// @return this rank's mean loss: scalar float32 on the device, detached.
   /// @throws Error if a batch norm has only one value per channel: one sample in a forward
@@ -74,9 +74,10 @@ class PRECAST_API TrainStep : private StepPasses {
   [[nodiscard]] bool records(GraphScope scope, const Batch& batch) const;
   at::Tensor complete_step(Batch& batch, double lr);
   at::Tensor passes(const Batch& batch, bool sync);
-  /// @throws Error naming the method whose StepStrategy did not call forward_backward() as it must.
+  /// @throws Error naming the method whose StepStrategy did not call forward_backward() as
+  /// required.
   /// @param found what it did, as a noun.
-  [[noreturn]] void refuse_passes(const std::string& found) const;
+  [[noreturn]] void throw_wrong_passes(const std::string& found) const;
   at::Tensor loss_of(const Batch& batch);
   at::Tensor outputs_of(const Batch& batch);
   /// Updates the parameters from the averaged gradients. @return the result of the check for
@@ -84,7 +85,7 @@ class PRECAST_API TrainStep : private StepPasses {
   std::optional<Optimizer::Scaled> update(double lr);
   /// Does the work of update() in one call of Optimizer::step_scaled(). @return false if the
   /// optimiser or a method does not support this
-  [[nodiscard]] bool update_at_once(double lr, std::optional<Optimizer::Scaled>& scaled);
+  [[nodiscard]] bool try_fused_update(double lr, std::optional<Optimizer::Scaled>& scaled);
   [[nodiscard]] std::optional<Optimizer::Scaled> unscale();
   void drop_gradients();
 
@@ -102,7 +103,7 @@ class PRECAST_API TrainStep : private StepPasses {
   /// The learning rate, if the graph contains the optimiser; otherwise undefined. Steps that are
   /// not recorded read this tensor too, so that they give the same results as replayed steps.
   at::Tensor lr_;
-  std::function<void(const at::Tensor& loss)> count_;
+  std::function<void(const at::Tensor& loss)> loss_callback_;
   /// Running statistics, and their values before the step; empty unless skip_nonfinite.
   std::vector<at::Tensor> statistics_, statistics_before_;
   /// Null if nothing is recorded. Destroyed before the tensors that its recordings use.

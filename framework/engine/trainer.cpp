@@ -23,11 +23,15 @@
 namespace precast::engine {
 namespace {
 
-constexpr std::int64_t kMostRestores = 3;
+constexpr std::int64_t kMaxRestores = 3;
 constexpr double kRestoreLrFactor = 0.5;
 /// The ranks sum one number per step: a rank that was asked to stop adds 1, and a rank with a
 /// non-finite loss adds this number.
 constexpr std::int64_t kDivergedWord = std::int64_t{1} << 32;
+
+StepParts step_parts(const TrainerParts& parts) {
+  return {parts.model, parts.loss, parts.optimizer, parts.methods, parts.ranks, parts.sync};
+}
 
 }  // namespace
 
@@ -35,13 +39,9 @@ Trainer::Trainer(const TrainPlan& plan, TrainerParts parts, TrainerOptions optio
     : plan_(plan),
       parts_(std::move(parts)),
       options_(std::move(options)),
-      step_(
-          plan_,
-          {parts_.model, parts_.loss, parts_.optimizer, parts_.methods, parts_.ranks, parts_.sync},
-          options_.device, options_.on_nonfinite == NonFinite::skip,
-          make_step_graph(options_.graphs, plan_, options_.device,
-                          {parts_.model, parts_.loss, parts_.optimizer, parts_.methods,
-                           parts_.ranks, parts_.sync})),
+      step_(plan_, step_parts(parts_), options_.device,
+            options_.on_nonfinite == NonFinitePolicy::skip,
+            make_step_graph(options_.graphs, plan_, options_.device, step_parts(parts_))),
       nonfinite_(options_.device),
       progress_(plan_, parts_.train_source, parts_.ranks.rank() == 0, options_.best) {
   state_.loss_sum = at::zeros({}, at::device(options_.device).dtype(at::kDouble));
@@ -49,7 +49,7 @@ Trainer::Trainer(const TrainPlan& plan, TrainerParts parts, TrainerOptions optio
   state_.global_batch_size = plan_.global_batch_size;
   state_.steps_per_epoch = plan_.steps_per_epoch;
   state_.best_metric = options_.best.name;
-  step_.count_losses([this](const at::Tensor& loss) { count_loss(loss); });
+  step_.set_loss_callback([this](const at::Tensor& loss) { count_loss(loss); });
 }
 
 TrainSummary Trainer::run() {
@@ -69,13 +69,14 @@ TrainSummary Trainer::run() {
 void Trainer::train_and_evaluate() {
   while (state_.epoch < plan_.epochs) {
     Verdict verdict = train_epoch();
-    if (verdict == Verdict::go_on) verdict = finish_epoch();
+    if (verdict == Verdict::proceed) verdict = finish_epoch();
     if (verdict == Verdict::stop) return stop();
-    if (verdict == Verdict::diverged) go_back();
+    if (verdict == Verdict::diverged) restore_after_divergence();
   }
   // The plan has no epochs, or the run was resumed after its end.
   if (!last_eval_) {
-    // A checkpoint of the end that was saved after an evaluation contains the time of one.
+    // If the run was resumed after its end, the time of this evaluation is usually in the
+    // checkpoint already, so it is not added again.
     const double counted = state_.eval_seconds;
     last_eval_ = evaluate();
     if (counted > 0) state_.eval_seconds = counted;
@@ -87,7 +88,8 @@ void Trainer::stop() {
   if (parts_.checkpointer != nullptr) {
     // Saving the same position again would replace its metric.
     if (saved_ != position() && save_checkpoint() == Verdict::diverged) {
-      go_back();  // throws, or restores an earlier checkpoint from which the run can be resumed
+      restore_after_divergence();  // throws, or restores an earlier checkpoint from which the run
+                                   // can be resumed
       static_cast<void>(save_checkpoint());  // again, with the lower learning rate
     }
     parts_.checkpointer->finish();
@@ -112,7 +114,7 @@ void Trainer::start() {
   saved_ = position();
   images_before_ = state_.images_trained;
   if (parts_.ranks.rank() == 0)
-    log_info("=> resuming after step {} ({})", state_.global_step, place());
+    log_info("=> resuming after step {} ({})", state_.global_step, progress_text());
 }
 
 TrainSummary Trainer::summary() const {
@@ -158,8 +160,8 @@ Trainer::Verdict Trainer::train_epoch() {
        .world = parts_.ranks.world()});
 
   // A rank whose source was asked to stop while it prepared the pass has no batches.
-  Verdict verdict = any_rank_stops(parts_.ranks) ? Verdict::stop : Verdict::go_on;
-  while (verdict == Verdict::go_on) {
+  Verdict verdict = any_rank_requested_stop(parts_.ranks) ? Verdict::stop : Verdict::proceed;
+  while (verdict == Verdict::proceed) {
     std::optional<Batch> batch = parts_.train_source.next();
     if (!batch) {
       // With one rank, a source that waits returns no batch if the run is asked to stop.
@@ -169,33 +171,33 @@ Trainer::Verdict Trainer::train_epoch() {
     }
     take_step(*batch);
     clock.count(state_, parts_.train_source);
-    verdict = agree();
+    verdict = agree_on_verdict();
     const bool within_epoch = state_.step < plan_.steps_per_epoch;
-    if (verdict == Verdict::go_on && within_epoch && parts_.checkpointer != nullptr &&
+    if (verdict == Verdict::proceed && within_epoch && parts_.checkpointer != nullptr &&
         parts_.checkpointer->due_after_step(state_)) {
       verdict = save_checkpoint();
     }
     tick();
   }
-  if (verdict != Verdict::go_on) return verdict;
-  require(state_.step == plan_.steps_per_epoch, "an epoch has as many steps as the plan says");
+  if (verdict != Verdict::proceed) return verdict;
+  require(state_.step == plan_.steps_per_epoch, "an epoch has the plan's number of steps");
   // This is NaN if every step was skipped.
   state_.train_loss = mean_over_ranks(state_.loss_sum) / mean_over_ranks(state_.loss_count);
   // Reading the sums has waited for the device to finish the last steps.
   clock.count(state_, parts_.train_source);
-  return std::isfinite(state_.train_loss) ? Verdict::go_on : Verdict::diverged;
+  return std::isfinite(state_.train_loss) ? Verdict::proceed : Verdict::diverged;
 }
 
 Trainer::Verdict Trainer::save_checkpoint(const std::optional<EvalResult>& eval) {
   tick();
-  // After the last epoch, only a run that has its evaluation is complete.
+  // A run is complete only after the evaluation of its last epoch.
   const bool complete = eval && state_.epoch == plan_.epochs;
   TrainState saved = state_;
   saved.replaced = replaced();
   saved.loader_times = loader_times();
   if (!parts_.checkpointer->save(saved, score(eval), complete)) return Verdict::diverged;
   saved_ = position();
-  return Verdict::go_on;
+  return Verdict::proceed;
 }
 
 void Trainer::take_step(Batch& batch) {
@@ -214,8 +216,8 @@ void Trainer::take_step(Batch& batch) {
 }
 
 void Trainer::count_loss(const at::Tensor& loss) {
-  if (step_.scaler() != nullptr) nonfinite_.raise_if(step_.scaler()->collapsed());
-  if (options_.on_nonfinite == NonFinite::skip) {
+  if (step_.scaler() != nullptr) nonfinite_.set_if(step_.scaler()->collapsed());
+  if (options_.on_nonfinite == NonFinitePolicy::skip) {
     // A loss that is not finite is not counted.
     const at::Tensor finite = at::isfinite(loss);
     state_.loss_sum.add_(at::where(finite, loss, at::zeros({}, loss.options())));
@@ -227,32 +229,33 @@ void Trainer::count_loss(const at::Tensor& loss) {
   nonfinite_.add(loss);
 }
 
-Trainer::Verdict Trainer::agree() {
+Trainer::Verdict Trainer::agree_on_verdict() {
   const std::int64_t word =
       (StopSignals::requested() ? 1 : 0) + (nonfinite_.poll() ? kDivergedWord : 0);
   // Waits for the sum of the previous step, which has usually arrived, instead of the sum of this
   // step.
-  auto before = std::exchange(verdict_, parts_.ranks.begin_sum(word));
-  if (!before) return Verdict::go_on;
+  auto before = std::exchange(pending_verdict_, parts_.ranks.begin_sum(word));
+  if (!before) return Verdict::proceed;
   const std::int64_t sum = before->wait();
   if (sum >= kDivergedWord) return Verdict::diverged;
-  return sum > 0 ? Verdict::stop : Verdict::go_on;
+  return sum > 0 ? Verdict::stop : Verdict::proceed;
 }
 
-void Trainer::go_back() {
+void Trainer::restore_after_divergence() {
   const std::int64_t restores = state_.restores + 1;
   const double lr_factor = state_.lr_factor * kRestoreLrFactor;
   const std::int64_t lost_step = state_.global_step, lost_epoch = state_.epoch + 1;
-  // Those of the checkpoint also contain what the sources of this process have replaced and
-  // measured.
+  // These two keep their values from before this process was started. The checkpoint's values also
+  // contain what the sources of this process have replaced and measured, which would be counted
+  // twice.
   ReplacedSamples replaced_before = state_.replaced;
   const SourceTimes times_before = state_.loader_times;
   std::string why, hint = "Lower lr.lr, or add the method gradient_clipping";
-  if (options_.on_nonfinite != NonFinite::restore) {
+  if (options_.on_nonfinite != NonFinitePolicy::restore) {
     why = ". ";
     hint += ", or see training.on_nonfinite";
-  } else if (restores > kMostRestores) {
-    why = fmt::format(" after {} restored checkpoints. ", kMostRestores);
+  } else if (restores > kMaxRestores) {
+    why = fmt::format(" after {} restored checkpoints. ", kMaxRestores);
   } else if (parts_.checkpointer == nullptr || !parts_.checkpointer->restore(state_)) {
     why = ", and there is no checkpoint to restore. ";
   }
@@ -268,7 +271,7 @@ void Trainer::go_back() {
   state_.lr_factor = lr_factor;
   saved_.reset();  // the checkpoint has the earlier values of these two
   nonfinite_.reset();
-  verdict_.reset();
+  pending_verdict_.reset();
   if (parts_.ranks.rank() == 0) {
     log_warning(
         "training.on_nonfinite: the loss was not finite by step {}; restored step {}, with the "
@@ -286,9 +289,9 @@ Trainer::Verdict Trainer::finish_epoch() {
     if (!std::isfinite(eval->loss)) return Verdict::diverged;
   }
   if (const auto now = score(eval); now && std::isfinite(*now)) {
-    const double before = options_.best.higher_is_better ? state_.best_top_1 : -state_.best_top_1;
+    const double before = options_.best.higher_is_better ? state_.best_value : -state_.best_value;
     if (state_.best_epoch < 0 || *now > before) {
-      state_.best_top_1 = eval->figure(options_.best.name);
+      state_.best_value = eval->figure(options_.best.name);
       state_.best_epoch = state_.epoch;
     }
   }
@@ -301,7 +304,7 @@ Trainer::Verdict Trainer::finish_epoch() {
   state_.loss_count.zero_();
   const bool due =
       parts_.checkpointer != nullptr && parts_.checkpointer->due_after_epoch(state_, last);
-  return due ? save_checkpoint(eval) : Verdict::go_on;
+  return due ? save_checkpoint(eval) : Verdict::proceed;
 }
 
 std::optional<EvalResult> Trainer::evaluate() {
@@ -314,7 +317,7 @@ std::optional<EvalResult> Trainer::evaluate() {
           if (progress_.due())
             progress_.show_evaluation(samples * parts_.ranks.world(), parts_.val_source.samples());
           tick();
-          return agree() != Verdict::stop;
+          return agree_on_verdict() != Verdict::stop;
         });
   });
   progress_.clear();
@@ -350,7 +353,7 @@ void Trainer::log_step(const at::Tensor& loss) {
          {"resolution", plan_.image_size_px.at(static_cast<std::size_t>(state_.epoch))},
          {"current_lr", state_.lr},
          {"loss", mean_over_ranks(loss)},
-         // Without the current step.
+         // The current step is not included in the times.
          {"train_time", state_.train_seconds},
          {"wait_time", state_.wait_seconds},
          {"images", state_.images_trained}});
@@ -366,7 +369,8 @@ std::optional<double> Trainer::score(const std::optional<EvalResult>& eval) cons
 void Trainer::log_epoch(const std::optional<EvalResult>& eval) {
   nlohmann::ordered_json record = {{"current_lr", state_.lr}};
   if (eval) {
-    if (eval->classifies) record.update({{"top_1", eval->top_1()}, {"top_5", eval->top_5()}});
+    if (eval->is_classification)
+      record.update({{"top_1", eval->top_1()}, {"top_5", eval->top_5()}});
     record.update({{"val_time", eval->seconds}, {"val_loss", eval->loss}});
     for (const auto& [name, value] : eval->metrics) record[name] = value;
   }
@@ -383,10 +387,10 @@ void Trainer::log_epoch(const std::optional<EvalResult>& eval) {
 
 void Trainer::tick() {
   if (parts_.watchdog == nullptr) return;
-  parts_.watchdog->tick(place());
+  parts_.watchdog->tick(progress_text());
 }
 
-std::string Trainer::place() const {
+std::string Trainer::progress_text() const {
   return fmt::format("epoch {} of {}, step {} of {}", std::min(state_.epoch + 1, plan_.epochs),
                      plan_.epochs, state_.step, plan_.steps_per_epoch);
 }

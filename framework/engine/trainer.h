@@ -22,7 +22,7 @@
 namespace precast::engine {
 
 /// What to do when a loss or, with `skip`, a gradient is NaN or infinite.
-enum class NonFinite {
+enum class NonFinitePolicy {
   /// End the run with ExitCode::diverged.
   stop,
   /// Skip the update of this batch.
@@ -37,7 +37,7 @@ struct TrainerOptions {
   bool evaluate_each_epoch = true;
   /// Write a record with loss and learning rate every `log_every` steps; 0 means never.
   std::int64_t log_every = 0;
-  NonFinite on_nonfinite = NonFinite::stop;
+  NonFinitePolicy on_nonfinite = NonFinitePolicy::stop;
   GraphMode graphs = GraphMode::off;
   /// The metric that determines which checkpoint is the best.
   BestMetric best = {};
@@ -73,8 +73,8 @@ struct TrainSummary {
   SourceTimes loader_times = {};
   /// Number of images trained on, summed over all ranks.
   std::int64_t images_trained = 0;
-  /// The part of images_trained since this process was started; the rest was before the run was
-  /// resumed.
+  /// The part of images_trained since this process was started, without the images before the run
+  /// was resumed.
   std::int64_t process_images = 0;
   /// Mean training loss of the last epoch; NaN if no epoch has finished.
   double train_loss = 0;
@@ -101,7 +101,7 @@ class PRECAST_API Trainer {
   /// Trains for the rest of the plan and evaluates. Call start() first. If a rank is asked to stop
   /// (StopSignals), all ranks stop after the same step, or before the same pass, and save a
   /// checkpoint. When the function returns, a thread may still be writing the last checkpoint: see
-  /// Checkpointer::finish(). Flushes the sinks at the end, also if it throws.
+  /// Checkpointer::finish(). Flushes the sinks at the end, even if it throws.
   /// @throws Error with ExitCode::diverged if a loss or a weight is NaN or infinite and
   /// `on_nonfinite` requires it.
   TrainSummary run();
@@ -115,16 +115,16 @@ class PRECAST_API Trainer {
 
  private:
   /// What the ranks agree to do after a step.
-  enum class Verdict { go_on, stop, diverged };
+  enum class Verdict { proceed, stop, diverged };
 
   void train_and_evaluate();
   [[nodiscard]] Verdict train_epoch();
   void take_step(Batch& batch);
   void count_loss(const at::Tensor& loss);
-  [[nodiscard]] Verdict agree();
+  [[nodiscard]] Verdict agree_on_verdict();
   [[nodiscard]] Verdict save_checkpoint(const std::optional<EvalResult>& eval = std::nullopt);
   [[nodiscard]] Verdict finish_epoch();
-  void go_back();
+  void restore_after_divergence();
   void stop();
   /// Epochs and steps done so far. A checkpoint of this position need not be saved again.
   [[nodiscard]] std::pair<std::int64_t, std::int64_t> position() const {
@@ -148,7 +148,7 @@ class PRECAST_API Trainer {
   void log_epoch(const std::optional<EvalResult>& eval);
   void tick();
   /// The position for messages; epochs count from 1.
-  [[nodiscard]] std::string place() const;
+  [[nodiscard]] std::string progress_text() const;
 
   const TrainPlan& plan_;
   TrainerParts parts_;
@@ -157,11 +157,11 @@ class PRECAST_API Trainer {
   TrainState state_;
   /// The value of images_trained when this process resumed the run.
   std::int64_t images_before_ = 0;
-  /// The position of the newest checkpoint. Empty if there is none, or if go_back() has changed
-  /// values that the checkpoint contains.
+  /// The position of the newest checkpoint. Empty if there is none, or if
+  /// restore_after_divergence() has changed values that the checkpoint contains.
   std::optional<std::pair<std::int64_t, std::int64_t>> saved_;
   DeviceFlag nonfinite_;
-  std::unique_ptr<Communicator::PendingSum> verdict_;
+  std::unique_ptr<Communicator::PendingSum> pending_verdict_;
   std::optional<EvalResult> last_eval_;
   TrainProgress progress_;
 };

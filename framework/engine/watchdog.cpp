@@ -21,7 +21,7 @@ Watchdog::Watchdog(std::chrono::seconds limit, std::function<std::string()> desc
       describe_(std::move(describe)),
       on_stall_(std::move(on_stall)),
       last_tick_(Clock::now()),
-      place_("the start"),
+      position_("the start"),
       thread_([this](const std::stop_token& stop) { watch(stop); }) {}
 
 Watchdog::~Watchdog() {
@@ -29,10 +29,10 @@ Watchdog::~Watchdog() {
   thread_.join();
 }
 
-void Watchdog::tick(std::string place) {
+void Watchdog::tick(std::string position) {
   const std::scoped_lock lock(mutex_);
   last_tick_ = Clock::now();
-  place_ = std::move(place);
+  position_ = std::move(position);
 }
 
 void Watchdog::watch(const std::stop_token& stop) {
@@ -45,15 +45,15 @@ void Watchdog::watch(const std::stop_token& stop) {
     const auto round = Clock::now();
     if (round - std::exchange(last_round, round) > 10 * kRound) last_tick_ = round;
     if (stop.stop_requested() || round < last_tick_ + limit_) continue;
-    const std::string place = place_;
+    const std::string position = position_;
     lock.unlock();
-    end_process(place);
+    end_process(position);
   }
 }
 
-void Watchdog::end_process(const std::string& place) {
+void Watchdog::end_process(const std::string& position) {
   const std::string cause =
-      fmt::format("stalled: no progress for {} s at {}. {}", limit_.count(), place, describe_());
+      fmt::format("stalled: no progress for {} s at {}. {}", limit_.count(), position, describe_());
   on_stall_(cause);
   log_line("error: " + cause);
   std::fflush(stderr);

@@ -13,7 +13,7 @@ namespace precast::engine {
 
 /// Ends a run that makes no progress, for example because of a dead network file system, a hung
 /// driver or a deadlock. If there is no tick for `limit`, it prints the run's last position, the
-/// text of `describe` and the stack of every thread, and ends the process with ExitCode::stalled.
+/// result of `describe` and the stack of every thread, and ends the process with ExitCode::stalled.
 class PRECAST_API Watchdog {
  public:
   /// @param describe returns queue depths and similar facts for the message; called on the
@@ -25,12 +25,12 @@ class PRECAST_API Watchdog {
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
   ~Watchdog();
-  /// Reports progress. @param place the run's position, for the message.
-  void tick(std::string place);
+  /// Reports progress. @param position the run's position, for the message.
+  void tick(std::string position);
 
  private:
   void watch(const std::stop_token& stop);
-  [[noreturn]] void end_process(const std::string& place);
+  [[noreturn]] void end_process(const std::string& position);
 
   std::chrono::seconds limit_;
   std::function<std::string()> describe_;
@@ -38,7 +38,7 @@ class PRECAST_API Watchdog {
   std::mutex mutex_;
   std::condition_variable_any wake_;
   std::chrono::steady_clock::time_point last_tick_;
-  std::string place_;
+  std::string position_;
   std::jthread thread_;
 };
 

@@ -7,21 +7,21 @@ namespace precast::engine {
 /// An object that exists during a call of begin_epoch() or next().
 class WatchedSource::Call {
  public:
-  explicit Call(WatchedSource& of) : of_(of) {
-    const std::scoped_lock lock(of_.mutex_);
-    of_.since_ = Clock::now();
+  explicit Call(WatchedSource& owner) : owner_(owner) {
+    const std::scoped_lock lock(owner_.mutex_);
+    owner_.since_ = Clock::now();
   }
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
   ~Call() {
-    const double waited = of_.source_->seconds_waited();
-    const std::scoped_lock lock(of_.mutex_);
-    of_.seconds_waited_ = waited;
-    of_.since_.reset();
+    const double waited = owner_.source_->seconds_waited();
+    const std::scoped_lock lock(owner_.mutex_);
+    owner_.seconds_waited_ = waited;
+    owner_.since_.reset();
   }
 
  private:
-  WatchedSource& of_;
+  WatchedSource& owner_;
 };
 
 WatchedSource::WatchedSource(std::unique_ptr<BatchSource> source) : source_(std::move(source)) {}

@@ -7,13 +7,13 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <span>
 #include <string>
 
 #include "framework/core/archive/weight_names.h"
 #include "framework/core/archive/weights_file.h"
 #include "framework/core/error.h"
 #include "framework/core/failpoint.h"
+#include "framework/core/format.h"
 #include "framework/core/log.h"
 #include "framework/engine/state_archive.h"
 
@@ -22,34 +22,28 @@ namespace {
 
 /// In the weights of a different network, every name may differ; the first few show which network
 /// it is.
-constexpr std::size_t kMostNames = 4;
-
-/// `a, b, c, d and 92 more`.
-std::string first_names(const std::vector<std::string>& names) {
-  const std::span shown(names.data(), std::min(names.size(), kMostNames));
-  const std::size_t more = names.size() - shown.size();
-  return fmt::format("{}{}", fmt::join(shown, ", "),
-                     more == 0 ? "" : fmt::format(" and {} more", more));
-}
+constexpr std::size_t kMaxNames = 4;
 
 std::vector<std::int64_t> sizes(const at::Tensor& tensor) {
   return tensor.sizes().vec();
 }
 
 /// Whether the tensor differs from the file's only in the number of classes, its dimension 0.
-bool is_other_head(const TensorRecord& record, const std::vector<std::int64_t>& wanted,
-                   const ClassCounts& classes) {
+bool is_other_head(const TensorRecord& record, const std::vector<std::int64_t>& expected_shape,
+                   const NumClasses& classes) {
   const auto& shape = record.shape;
-  if (wanted.empty() || shape.size() != wanted.size() || shape[0] == wanted[0]) return false;
-  return wanted[0] == classes.model && (classes.file == 0 || shape[0] == classes.file) &&
-         std::equal(shape.begin() + 1, shape.end(), wanted.begin() + 1);
+  if (expected_shape.empty() || shape.size() != expected_shape.size() ||
+      shape[0] == expected_shape[0])
+    return false;
+  return expected_shape[0] == classes.model && (classes.file == 0 || shape[0] == classes.file) &&
+         std::equal(shape.begin() + 1, shape.end(), expected_shape.begin() + 1);
 }
 
 /// Maps tensors of a file to tensors of the model.
 class Assignment {
  public:
   /// @param file must outlive apply().
-  Assignment(Model& model, const WeightsFile& file, const std::optional<ClassCounts>& other_head)
+  Assignment(Model& model, const WeightsFile& file, const std::optional<NumClasses>& other_head)
       : state_(model.state()),
         records_(torchvision_names(file.records(), file.path().string(), spec_of(file)).records) {
     std::map<std::string, const TensorRecord*> records;
@@ -65,7 +59,7 @@ class Assignment {
       records.erase(found);
       if (other_head && is_other_head(*record, sizes(target.tensor), *other_head)) {
         sources_.push_back(nullptr);
-        drawn_.insert(target.name);
+        skipped_.insert(target.name);
         continue;
       }
       sources_.push_back(record);
@@ -83,7 +77,8 @@ class Assignment {
     std::string message = fmt::format("{}: the weights do not fit the model.", path.string());
     const auto list = [&](std::string_view what, const std::vector<std::string>& names) {
       if (!names.empty())
-        message += fmt::format("\n  {} ({}): {}", what, names.size(), first_names(names));
+        message +=
+            fmt::format("\n  {} ({}): {}", what, names.size(), first_names(names, kMaxNames));
     };
     list("missing", missing_);
     list("unexpected", unexpected_);
@@ -91,13 +86,13 @@ class Assignment {
     throw CheckpointError(message);
   }
 
-  [[nodiscard]] const std::set<std::string>& drawn() const { return drawn_; }
+  [[nodiscard]] const std::set<std::string>& skipped() const { return skipped_; }
 
   void apply() const {
     const at::NoGradGuard no_grad;
     for (std::size_t i = 0; i < state_.size(); ++i) {
       const TensorRecord* record = sources_[i];
-      if (drawn_.contains(state_[i].name)) continue;
+      if (skipped_.contains(state_[i].name)) continue;
       if (record == nullptr) {
         state_[i].tensor.zero_();
         continue;
@@ -114,7 +109,7 @@ class Assignment {
   std::vector<std::string> missing_, unexpected_, misshaped_;
   /// The model's tensors that keep their initial values, because the file has a different number of
   /// classes.
-  std::set<std::string> drawn_;
+  std::set<std::string> skipped_;
 };
 
 }  // namespace
@@ -131,16 +126,16 @@ void save_model_weights(const Model& model, const std::filesystem::path& stem,
 }
 
 void load_model_weights(Model& model, const std::filesystem::path& path,
-                        const std::optional<ClassCounts>& other_head) {
+                        const std::optional<NumClasses>& other_head) {
   const bool own_prefix = std::ranges::any_of(
       model.state(), [](const NamedTensor& entry) { return has_wrapper_prefix(entry.name); });
   const WeightsFile file =
       load_weights(path, own_prefix ? WrapperPrefixes::keep : WrapperPrefixes::strip);
   const Assignment assignment(model, file, other_head);
   assignment.check(path);
-  if (!assignment.drawn().empty()) {
+  if (!assignment.skipped().empty()) {
     log_warning("{}: weights for a different number of classes; {} keep their initial values",
-                path.string(), fmt::join(assignment.drawn(), ", "));
+                path.string(), fmt::join(assignment.skipped(), ", "));
   }
   assignment.apply();
 }

@@ -19,10 +19,11 @@ PRECAST_API void save_model_weights(const Model& model, const std::filesystem::p
                                     const std::optional<WeightsSpec>& spec = std::nullopt);
 
 /// For fine-tuning: the numbers of classes of a file and of the model that loads it, such as 1000
-/// and 10. Tensors whose shapes differ only in dimension 0, where the file's tensor has the file's
-/// number and the model's tensor the model's, keep their random initial values, with a warning:
-/// weights [classes, features], convolutions [classes, channels, height, width], biases [classes].
-struct ClassCounts {
+/// and 10. If a tensor in the file and the tensor in the model differ only in dimension 0, and
+/// their sizes there are `file` and `model`, the model's tensor keeps its random initial values,
+/// with a warning: weights [classes, features], convolutions [classes, channels, height, width],
+/// biases [classes].
+struct NumClasses {
   /// 0: unknown; any number is accepted.
   std::int64_t file = 0;
   std::int64_t model = 0;
@@ -31,12 +32,13 @@ struct ClassCounts {
 /// Copies the tensors of a weights file (safetensors, or Python's .pt/.pth) into the model;
 /// converts dtypes. Accepts ffcv-imagenet's names for antialiased convolutions
 /// (`conv1.conv.weight`, `blur_filter`; in a file with a model spec, only of the layers that it
-/// lists as blurred), and DDP's `module.` prefix if no name in the model starts with it. A missing
-/// `num_batches_tracked` counts as 0.
+/// lists as blurred), and names with the prefixes of DDP and torch.compile (WrapperPrefixes),
+/// unless a name in the model starts with such a prefix. A missing `num_batches_tracked` counts as
+/// 0.
 /// @throws CheckpointError with the number and the first names of the tensors that are missing,
 /// unexpected or of a different shape; the model is then unchanged.
-/// @param other_head nothing: a different number of classes is an error too.
+/// @param other_head if nothing, a different number of classes is an error, too.
 PRECAST_API void load_model_weights(Model& model, const std::filesystem::path& path,
-                                    const std::optional<ClassCounts>& other_head = std::nullopt);
+                                    const std::optional<NumClasses>& other_head = std::nullopt);
 
 }  // namespace precast::engine

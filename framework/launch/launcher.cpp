@@ -34,7 +34,7 @@ constexpr int kSignalCode = 128;
 struct Child {
   int rank = 0;
   pid_t pid = 0;
-  bool living = true;
+  bool running = true;
   /// Whether the launcher killed the child; its exit code then has no meaning.
   bool killed = false;
   std::list<ChildStream> streams;
@@ -61,7 +61,7 @@ class Launch {
  private:
   void start(int rank);
   [[nodiscard]] std::vector<std::string> environment(int rank) const;
-  [[nodiscard]] bool any_living() const;
+  [[nodiscard]] bool any_running() const;
   /// Waits for signals, output and the end of the grace period; reads and writes what is ready.
   void wait_for_events();
   void handle(int signal);
@@ -70,41 +70,41 @@ class Launch {
   void kill_all();
   void reap();
   /// @return the failure, or nothing if the end of the child is not a failure.
-  std::optional<Failure> judge(const Child& child, int status);
+  std::optional<Failure> classify_exit(const Child& child, int status);
   void fail(Failure failure);
-  void print_first();
-  void say(std::string_view text) { output_.line(STDERR_FILENO, "launcher: ", text); }
+  void print_first_failure();
+  void print_line(std::string_view text) { output_.line(STDERR_FILENO, "launcher: ", text); }
   [[nodiscard]] int exit_code() const;
 
   const LaunchOptions& options_;
   std::vector<std::string> base_environment_;
   /// Children watch this pipe, which closes when the launcher ends.
-  Pipe life_;
-  Output output_;
+  Pipe lifetime_pipe_;
+  OutputQueue output_;
   std::list<Child> children_;
   std::optional<SignalPipe> signals_;
 
-  std::optional<Failure> first_;
-  bool first_printed_ = false;
+  std::optional<Failure> first_failure_;
+  bool first_failure_printed_ = false;
   std::optional<Clock::time_point> kill_time_;
   std::vector<int> forwarded_;
   bool preempted_ = false;
 };
 
-bool names(std::string_view entry, std::string_view variable) {
+bool is_assignment_of(std::string_view entry, std::string_view variable) {
   return entry.starts_with(variable) && entry.substr(variable.size()).starts_with('=');
 }
 
 Launch::Launch(const LaunchOptions& options) : options_(options) {
   require(!options.command.empty() && options.processes > 0,
           "launch() has a command and at least one process");
-  constexpr std::array kOurs{"PRECAST_RANK",       "PRECAST_WORLD_SIZE",
-                             "PRECAST_LOCAL_RANK", "PRECAST_LOCAL_WORLD_SIZE",
-                             "PRECAST_STORE",      kLauncherPipeVariable};
+  constexpr std::array kLauncherVariables{"PRECAST_RANK",       "PRECAST_WORLD_SIZE",
+                                          "PRECAST_LOCAL_RANK", "PRECAST_LOCAL_WORLD_SIZE",
+                                          "PRECAST_STORE",      kLauncherPipeVariable};
   base_environment_ = current_environment();
   std::erase_if(base_environment_, [&](const std::string& entry) {
-    return std::any_of(kOurs.begin(), kOurs.end(),
-                       [&](const char* variable) { return names(entry, variable); });
+    return std::any_of(kLauncherVariables.begin(), kLauncherVariables.end(),
+                       [&](const char* variable) { return is_assignment_of(entry, variable); });
   });
   signals_.emplace(std::vector{SIGCHLD, SIGTERM, SIGINT, SIGUSR1, SIGHUP, SIGTSTP});
 }
@@ -112,7 +112,7 @@ Launch::Launch(const LaunchOptions& options) : options_(options) {
 Launch::~Launch() {
   kill_all();
   for (const Child& child : children_) {
-    if (!child.living) continue;
+    if (!child.running) continue;
     while (waitpid(child.pid, nullptr, 0) < 0 && errno == EINTR) {
     }
   }
@@ -134,7 +134,7 @@ std::vector<std::string> Launch::environment(int rank) const {
   add("PRECAST_LOCAL_WORLD_SIZE", options_.processes);
   add("PRECAST_STORE", fmt::format(fmt::runtime(ipv6 ? "[{}]:{}" : "{}:{}"), options_.store_address,
                                    options_.store_port));
-  add(kLauncherPipeVariable, life_.reader());
+  add(kLauncherPipeVariable, lifetime_pipe_.reader());
   constexpr const char* kThreads = "OMP_NUM_THREADS";
   if (options_.threads_per_process > 0 && std::getenv(kThreads) == nullptr) {
     add(kThreads, options_.threads_per_process);
@@ -150,10 +150,10 @@ void Launch::start(int rank) {
   Child child;
   child.rank = rank;
   const std::string prefix = rank == 0 ? "" : fmt::format("[rank {}] ", rank);
-  std::vector<InheritedFile> files{{life_.reader(), life_.reader()}};
-  const auto attach = [&](int theirs, int ours) {
-    ChildStream& stream = child.streams.emplace_back(output_, ours, prefix);
-    files.push_back({stream.pipe().writer(), theirs});
+  std::vector<InheritedFile> files{{lifetime_pipe_.reader(), lifetime_pipe_.reader()}};
+  const auto attach = [&](int child_fd, int parent_fd) {
+    ChildStream& stream = child.streams.emplace_back(output_, parent_fd, prefix);
+    files.push_back({stream.pipe().writer(), child_fd});
   };
   attach(STDOUT_FILENO, rank == 0 ? STDOUT_FILENO : STDERR_FILENO);
   // If standard error is a terminal, rank 0 writes to it directly, because it could not draw its
@@ -166,27 +166,28 @@ void Launch::start(int rank) {
 }
 
 int Launch::run() {
-  while (any_living()) {
+  while (any_running()) {
     wait_for_events();
     for (const int signal : signals_->take()) handle(signal);
     reap();
     if (kill_time_ && Clock::now() >= *kill_time_) {
-      print_first();  // before its consequences
+      print_first_failure();  // before its consequences
       for (const Child& child : children_) {
-        if (!child.living || child.killed) continue;
-        say(fmt::format("rank {} (pid {}) did not end within {:g} s and is killed", child.rank,
-                        child.pid, std::chrono::duration<double>(options_.grace).count()));
+        if (!child.running || child.killed) continue;
+        print_line(fmt::format("rank {} (pid {}) did not end within {:g} s and is killed",
+                               child.rank, child.pid,
+                               std::chrono::duration<double>(options_.grace).count()));
       }
       kill_all();
     }
   }
-  print_first();
+  print_first_failure();
   return exit_code();
 }
 
-bool Launch::any_living() const {
+bool Launch::any_running() const {
   return std::any_of(children_.begin(), children_.end(),
-                     [](const Child& child) { return child.living; });
+                     [](const Child& child) { return child.running; });
 }
 
 void Launch::wait_for_events() {
@@ -235,27 +236,27 @@ void Launch::handle(int signal) {
 
 void Launch::send(int signal) {
   for (const Child& child : children_) {
-    if (child.living) kill(child.pid, signal);
+    if (child.running) kill(child.pid, signal);
   }
 }
 
 void Launch::pause_all() {
   for (const Child& child : children_) {
-    if (child.living) kill(-child.pid, SIGSTOP);
+    if (child.running) kill(-child.pid, SIGSTOP);
   }
   const auto paused = Clock::now();
   raise(SIGSTOP);
   // The ranks could not end while they were suspended.
   if (kill_time_) *kill_time_ += Clock::now() - paused;
   for (const Child& child : children_) {
-    if (child.living) kill(-child.pid, SIGCONT);
+    if (child.running) kill(-child.pid, SIGCONT);
   }
 }
 
 void Launch::kill_all() {
   kill_time_.reset();
   for (Child& child : children_) {
-    if (!child.living) continue;
+    if (!child.running) continue;
     child.killed = true;
     kill(-child.pid, SIGKILL);
   }
@@ -264,7 +265,7 @@ void Launch::kill_all() {
 void Launch::reap() {
   std::vector<Failure> failures;
   for (Child& child : children_) {
-    if (!child.living) continue;
+    if (!child.running) continue;
     siginfo_t info{};
     const auto id = static_cast<id_t>(child.pid);
     if (waitid(P_PID, id, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) continue;
@@ -273,9 +274,9 @@ void Launch::reap() {
     kill(-child.pid, SIGKILL);
     int status = 0;
     waitpid(child.pid, &status, 0);
-    child.living = false;
+    child.running = false;
     for (ChildStream& stream : child.streams) stream.finish();
-    if (std::optional<Failure> failure = judge(child, status)) failures.push_back(*failure);
+    if (std::optional<Failure> failure = classify_exit(child, status)) failures.push_back(*failure);
   }
   // If several ranks have ended since the last call, a rank that failed only because a peer failed
   // must not count as the first failure.
@@ -284,7 +285,7 @@ void Launch::reap() {
   for (Failure& failure : failures) fail(std::move(failure));
 }
 
-std::optional<Failure> Launch::judge(const Child& child, int status) {
+std::optional<Failure> Launch::classify_exit(const Child& child, int status) {
   if (child.killed) return std::nullopt;
   Failure failure{child.rank, 0, fmt::format("rank {} (pid {}) ", child.rank, child.pid)};
   if (WIFSIGNALED(status)) {
@@ -303,33 +304,33 @@ std::optional<Failure> Launch::judge(const Child& child, int status) {
 }
 
 void Launch::fail(Failure failure) {
-  const bool is_first = !first_;
+  const bool is_first = !first_failure_;
   // A rank that failed because a peer failed may end before that peer.
-  if (is_first || (first_->code == kPeerFailed && failure.code != kPeerFailed)) {
-    first_ = std::move(failure);
-    if (first_->code != kPeerFailed) print_first();
+  if (is_first || (first_failure_->code == kPeerFailed && failure.code != kPeerFailed)) {
+    first_failure_ = std::move(failure);
+    if (first_failure_->code != kPeerFailed) print_first_failure();
   }
   if (!is_first) return;
   kill_time_ = Clock::now() + options_.grace;
-  if (options_.on_failure) options_.on_failure(first_->rank, first_->cause);
+  if (options_.on_failure) options_.on_failure(first_failure_->rank, first_failure_->cause);
 }
 
-void Launch::print_first() {
-  if (!first_ || first_printed_) return;
-  first_printed_ = true;
-  const auto living = std::count_if(children_.begin(), children_.end(),
-                                    [](const Child& child) { return child.living; });
-  std::string line = first_->cause;
+void Launch::print_first_failure() {
+  if (!first_failure_ || first_failure_printed_) return;
+  first_failure_printed_ = true;
+  const auto running = std::count_if(children_.begin(), children_.end(),
+                                     [](const Child& child) { return child.running; });
+  std::string line = first_failure_->cause;
   if (line.ends_with("(SIGKILL)")) line += ", which the kernel also sends when memory runs out";
-  if (living > 0) {
-    line += fmt::format("; {} other{} {:g} s to end", living, living == 1 ? " has" : "s have",
+  if (running > 0) {
+    line += fmt::format("; {} other{} {:g} s to end", running, running == 1 ? " has" : "s have",
                         std::chrono::duration<double>(options_.grace).count());
   }
-  say(line);
+  print_line(line);
 }
 
 int Launch::exit_code() const {
-  if (first_) return first_->code;
+  if (first_failure_) return first_failure_->code;
   const bool killed = std::any_of(children_.begin(), children_.end(),
                                   [](const Child& child) { return child.killed; });
   // If no rank has failed, only a second SIGINT can have killed a child.

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <array>
-#include <charconv>
 #include <cstdint>
 #include <cstdlib>
 #include <limits>
@@ -11,13 +10,14 @@
 #include <string_view>
 
 #include "framework/core/error.h"
+#include "framework/core/parse_number.h"
 #include "framework/launch/slurm.h"
 
 namespace precast {
 namespace {
 
-constexpr int kMostRanks = 1'000'000;
-constexpr int kHighestPort = 65535;
+constexpr int kMaxRanks = 1'000'000;
+constexpr int kMaxPort = 65535;
 
 /// Reads the variables of one source; errors name the variables.
 class Variables {
@@ -32,22 +32,18 @@ class Variables {
   }
   [[nodiscard]] std::string required_text(const char* name, std::string_view expected) const {
     const std::optional<std::string> value = text(name);
-    if (!value) refuse(name, expected);
+    if (!value) throw_invalid(name, expected);
     return *value;
   }
   /// A number from `low` to `high`.
   [[nodiscard]] int number(const char* name, int low, int high) const {
     const std::string expected = fmt::format("an integer from {} to {}", low, high);
     const std::string value = required_text(name, expected);
-    int result = 0;
-    const char* end = value.data() + value.size();
-    const auto [stopped, failure] = std::from_chars(value.data(), end, result);
-    if (failure != std::errc() || stopped != end || result < low || result > high) {
-      refuse(name, expected);
-    }
-    return result;
+    const auto result = parse_number<int>(value);
+    if (!result || *result < low || *result > high) throw_invalid(name, expected);
+    return *result;
   }
-  [[noreturn]] void refuse(const char* name, std::string_view expected) const {
+  [[noreturn]] void throw_invalid(const char* name, std::string_view expected) const {
     const std::optional<std::string> value = text(name);
     throw ConfigError(fmt::format(
         "ranks from {0}: {1}: expected {2}, got {3}. {0} sets it; start the program through {0}, "
@@ -85,7 +81,7 @@ constexpr Source kOpenMpi{"Open MPI",
 constexpr Source kPmi{"PMI", {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"}};
 constexpr std::array kSources{kPrecast, kTorchrun, kSlurm, kOpenMpi, kPmi};
 
-bool is(const Source& source, const Source& other) {
+bool same_source(const Source& source, const Source& other) {
   return std::string_view(source.name) == other.name;
 }
 
@@ -102,7 +98,8 @@ bool in_srun_step(const Variables& slurm) {
 bool present(const Source& source, const Environment& environment) {
   const Variables variables(environment, source.name);
   if (!variables.text(source.names.rank)) return false;
-  return !is(source, kSlurm) || (variables.text(source.names.world) && in_srun_step(variables));
+  return !same_source(source, kSlurm) ||
+         (variables.text(source.names.world) && in_srun_step(variables));
 }
 
 bool agree(const Source& a, const Source& b, const Environment& environment) {
@@ -112,7 +109,7 @@ bool agree(const Source& a, const Source& b, const Environment& environment) {
 }
 
 void read_ranks(const Variables& variables, const Names& names, RankInfo& info) {
-  info.world = variables.number(names.world, 1, kMostRanks);
+  info.world = variables.number(names.world, 1, kMaxRanks);
   info.rank = variables.number(names.rank, 0, info.world - 1);
 }
 
@@ -135,16 +132,15 @@ RankInfo read_precast(const Variables& variables) {
   constexpr const char* kStore = "PRECAST_STORE";
   const std::string store = variables.required_text(kStore, "HOST:PORT");
   const std::size_t colon = store.rfind(':');
-  if (colon == std::string::npos || colon == 0) variables.refuse(kStore, "HOST:PORT");
+  if (colon == std::string::npos || colon == 0) variables.throw_invalid(kStore, "HOST:PORT");
   info.address = store.substr(0, colon);
   // An IPv6 address is in brackets.
   if (info.address.front() == '[' && info.address.back() == ']') {
     info.address = info.address.substr(1, info.address.size() - 2);
   }
-  const char* end = store.data() + store.size();
-  const auto [stopped, failure] = std::from_chars(store.data() + colon + 1, end, info.port);
-  if (failure != std::errc() || stopped != end || info.port < 1 || info.port > kHighestPort) {
-    variables.refuse(kStore, fmt::format("HOST:PORT with a port from 1 to {}", kHighestPort));
+  info.port = parse_number<int>(std::string_view(store).substr(colon + 1)).value_or(0);
+  if (info.port < 1 || info.port > kMaxPort) {
+    variables.throw_invalid(kStore, fmt::format("HOST:PORT with a port from 1 to {}", kMaxPort));
   }
   return info;
 }
@@ -159,22 +155,23 @@ RankInfo read_torchrun(const Variables& variables) {
   }
   read_local_ranks(variables, kTorchrun.names, true, info);
   info.address = variables.required_text("MASTER_ADDR", "the host of rank 0");
-  info.port = variables.number("MASTER_PORT", 1, kHighestPort);
+  info.port = variables.number("MASTER_PORT", 1, kMaxPort);
   return info;
 }
 
 /// Number of tasks of this step on this node.
 int slurm_local_world(const Variables& variables, const RankInfo& info) {
-  constexpr int kMostNodes = 1'000'000;
+  constexpr int kMaxNodes = 1'000'000;
   for (const char* name : {"SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"}) {
     const std::optional<std::string> list = variables.text(name);
     if (!list) continue;
-    const int node = variables.number("SLURM_NODEID", 0, kMostNodes);
+    const int node = variables.number("SLURM_NODEID", 0, kMaxNodes);
     const std::optional<int> tasks = tasks_on_node(*list, node);
     if (!tasks || *tasks < 1 || *tasks > info.world) {
-      variables.refuse(name, fmt::format("a list of tasks per node, such as 4(x2),1, with 1 to {} "
-                                         "tasks on node {}",
-                                         info.world, node));
+      variables.throw_invalid(name,
+                              fmt::format("a list of tasks per node, such as 4(x2),1, with 1 to {} "
+                                          "tasks on node {}",
+                                          info.world, node));
     }
     return *tasks;
   }
@@ -187,11 +184,11 @@ std::string slurm_address(const Variables& variables) {
   constexpr const char* kNodes = "SLURM_STEP_NODELIST";
   if (const std::optional<std::string> nodes = variables.text(kNodes)) {
     const std::optional<std::vector<std::string>> hosts = expand_hosts(*nodes);
-    if (!hosts) variables.refuse(kNodes, "a node list such as node[01-03,07]");
+    if (!hosts) variables.throw_invalid(kNodes, "a node list such as node[01-03,07]");
     return hosts->front();
   }
   if (const auto address = variables.text("SLURM_LAUNCH_NODE_IPADDR")) return *address;
-  variables.refuse(kNodes, "the nodes of this step");
+  variables.throw_invalid(kNodes, "the nodes of this step");
 }
 
 /// A port that is the same on every rank, and usually different for jobs and steps that run at the
@@ -219,21 +216,23 @@ RankInfo read_slurm(const Variables& variables) {
   return info;
 }
 
-RankInfo read_mpi(const Variables& variables, const Source& source, const MeetingPoint& fallback) {
+RankInfo read_mpi(const Variables& variables, const Source& source,
+                  const RendezvousEndpoint& fallback) {
   RankInfo info;
   read_ranks(variables, source.names, info);
-  read_local_ranks(variables, source.names, is(source, kPmi), info);
+  read_local_ranks(variables, source.names, same_source(source, kPmi), info);
   info.address = fallback.address;
   info.port = fallback.port;
   return info;
 }
 
-RankInfo read(const Source& source, const Environment& environment, const MeetingPoint& fallback) {
+RankInfo read(const Source& source, const Environment& environment,
+              const RendezvousEndpoint& fallback) {
   const Variables variables(environment, source.name);
-  RankInfo info = is(source, kPrecast)    ? read_precast(variables)
-                  : is(source, kTorchrun) ? read_torchrun(variables)
-                  : is(source, kSlurm)    ? read_slurm(variables)
-                                          : read_mpi(variables, source, fallback);
+  RankInfo info = same_source(source, kPrecast)    ? read_precast(variables)
+                  : same_source(source, kTorchrun) ? read_torchrun(variables)
+                  : same_source(source, kSlurm)    ? read_slurm(variables)
+                                                   : read_mpi(variables, source, fallback);
   info.source = source.name;
   return info;
 }
@@ -251,7 +250,7 @@ Environment process_environment() {
   return [](const char* name) -> const char* { return std::getenv(name); };
 }
 
-RankInfo find_rank_info(const Environment& environment, const MeetingPoint& fallback) {
+RankInfo find_rank_info(const Environment& environment, const RendezvousEndpoint& fallback) {
   const Source* chosen = nullptr;
   const Source* other = nullptr;  // the first source that disagrees
   for (const Source& source : kSources) {
@@ -268,11 +267,11 @@ RankInfo find_rank_info(const Environment& environment, const MeetingPoint& fall
     single.port = fallback.port;
     return single;
   }
-  if (other != nullptr && is(*chosen, kSlurm)) std::swap(chosen, other);
+  if (other != nullptr && same_source(*chosen, kSlurm)) std::swap(chosen, other);
   RankInfo info = read(*chosen, environment, fallback);
-  // There is no warning for precast's launcher, which may itself run under any of the others.
-  if (other != nullptr && !is(*chosen, kPrecast)) {
-    info.warning = fmt::format("{}, but {}. The first of the two is used",
+  // There is no warning for precast's launcher, which may itself run under any other source.
+  if (other != nullptr && !same_source(*chosen, kPrecast)) {
+    info.warning = fmt::format("{}, but {}. The values given first are used",
                                describe(*chosen, environment), describe(*other, environment));
   }
   return info;

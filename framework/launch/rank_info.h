@@ -26,7 +26,7 @@ struct RankInfo {
   /// too large if there are several hosts.
   bool local_world_known = true;
   /// Host of rank 0 or, with precast's launcher, of the store; under MPI and for "single", the
-  /// address of the caller's MeetingPoint.
+  /// address of the caller's RendezvousEndpoint.
   std::string address;
   int port = 0;
   /// The program that started the process: "precast", "torchrun", "Slurm", "Open MPI", "PMI", or
@@ -40,7 +40,7 @@ struct RankInfo {
 
 /// Where the ranks meet if the program that started them does not provide this (MPI, PMI): the keys
 /// dist.address and dist.port of the recipe.
-struct MeetingPoint {
+struct RendezvousEndpoint {
   std::string address = "localhost";
   int port = 12355;
 };
@@ -52,6 +52,6 @@ struct MeetingPoint {
 /// the daemons.
 /// @throws ConfigError naming the variable, its value, what was expected and the source.
 [[nodiscard]] PRECAST_API RankInfo find_rank_info(const Environment& environment,
-                                                  const MeetingPoint& fallback = {});
+                                                  const RendezvousEndpoint& fallback = {});
 
 }  // namespace precast

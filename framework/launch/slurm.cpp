@@ -2,24 +2,22 @@
 
 #include <fmt/core.h>
 
-#include <charconv>
 #include <cstddef>
+
+#include "framework/core/parse_number.h"
 
 namespace precast {
 namespace {
 
-constexpr std::size_t kMostHosts = 1'000'000;
+constexpr std::size_t kMaxHosts = 1'000'000;
 
 std::optional<int> number(std::string_view digits) {
-  int value = 0;
-  const char* end = digits.data() + digits.size();
-  const auto [stopped, failure] = std::from_chars(digits.data(), end, value);
-  if (failure != std::errc() || stopped != end || value < 0) return std::nullopt;
-  return value;
+  const auto value = parse_number<int>(digits);
+  return value && *value >= 0 ? value : std::nullopt;
 }
 
 /// Splits off the text before the first `separator` outside brackets.
-std::string_view cut(std::string_view& rest, char separator) {
+std::string_view next_item(std::string_view& rest, char separator) {
   std::size_t end = 0;
   int depth = 0;
   for (; end < rest.size(); ++end) {
@@ -40,7 +38,7 @@ bool append_range(std::string_view range, std::vector<std::string>& numbers) {
   const std::optional<int> first = number(from);
   const std::optional<int> last = number(to);
   if (!first || !last || *last < *first) return false;
-  if (static_cast<std::size_t>(*last - *first) >= kMostHosts - numbers.size()) return false;
+  if (static_cast<std::size_t>(*last - *first) >= kMaxHosts - numbers.size()) return false;
   for (int i = *first; i <= *last; ++i) numbers.push_back(fmt::format("{:0{}}", i, from.size()));
   return true;
 }
@@ -59,9 +57,9 @@ bool append_hosts(std::string_view pattern, std::vector<std::string>& hosts) {
     pattern.remove_prefix(close + 1);
     std::vector<std::string> numbers;
     while (!ranges.empty()) {
-      if (!append_range(cut(ranges, ','), numbers)) return false;
+      if (!append_range(next_item(ranges, ','), numbers)) return false;
     }
-    if (numbers.empty() || names.size() * numbers.size() > kMostHosts) return false;
+    if (numbers.empty() || names.size() * numbers.size() > kMaxHosts) return false;
     std::vector<std::string> longer;
     for (const std::string& name : names) {
       for (const std::string& digits : numbers) longer.push_back(name + digits);
@@ -69,7 +67,7 @@ bool append_hosts(std::string_view pattern, std::vector<std::string>& hosts) {
     names = std::move(longer);
   }
   hosts.insert(hosts.end(), names.begin(), names.end());
-  return hosts.size() <= kMostHosts;
+  return hosts.size() <= kMaxHosts;
 }
 
 }  // namespace
@@ -77,7 +75,7 @@ bool append_hosts(std::string_view pattern, std::vector<std::string>& hosts) {
 std::optional<std::vector<std::string>> expand_hosts(std::string_view node_list) {
   std::vector<std::string> hosts;
   while (!node_list.empty()) {
-    const std::string_view pattern = cut(node_list, ',');
+    const std::string_view pattern = next_item(node_list, ',');
     if (pattern.empty() || !append_hosts(pattern, hosts)) return std::nullopt;
   }
   if (hosts.empty()) return std::nullopt;
@@ -86,7 +84,7 @@ std::optional<std::vector<std::string>> expand_hosts(std::string_view node_list)
 
 std::optional<int> tasks_on_node(std::string_view tasks_per_node, int node) {
   while (!tasks_per_node.empty()) {
-    std::string_view entry = cut(tasks_per_node, ',');
+    std::string_view entry = next_item(tasks_per_node, ',');
     std::optional<int> repeated = 1;
     if (const std::size_t open = entry.find("(x"); open != entry.npos) {
       if (!entry.ends_with(')')) return std::nullopt;

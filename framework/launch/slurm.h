@@ -17,7 +17,7 @@ namespace precast {
     std::string_view node_list);
 
 /// The entry of node `node` (from 0) in Slurm's list of tasks on each node, such as `2(x3),1`: 2
-/// for nodes 0 to 2, 1 for node 3. Empty if the text is not such a list or has no such node.
+/// for nodes 0 to 2, 1 for node 3. Empty if the string is not such a list or has no such node.
 [[nodiscard]] PRECAST_API std::optional<int> tasks_on_node(std::string_view tasks_per_node,
                                                            int node);
 

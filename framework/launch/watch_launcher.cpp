@@ -6,22 +6,21 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <csignal>
 #include <cstdlib>
 #include <string>
 #include <thread>
 
 #include "framework/core/error.h"
+#include "framework/core/parse_number.h"
 
 namespace precast {
 namespace {
 
-/// @return -1 if `text` does not name a pipe that is open for reading.
-int pipe_of(const std::string& text) {
-  int fd = -1;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), fd);
-  if (failure != std::errc() || end != text.data() + text.size() || fd < 0) return -1;
+/// @return the descriptor; -1 if `text` is not the number of a pipe that is open for reading.
+int parse_pipe_fd(const std::string& text) {
+  const int fd = parse_number<int>(text).value_or(-1);
+  if (fd < 0) return -1;
   struct stat status {};
   if (fstat(fd, &status) != 0 || !S_ISFIFO(status.st_mode)) return -1;
   return (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY ? fd : -1;
@@ -42,7 +41,7 @@ void wait_for_end(int fd) {
 bool watch_launcher() {
   const char* value = std::getenv(kLauncherPipeVariable);
   if (value == nullptr) return false;
-  const int fd = pipe_of(value);
+  const int fd = parse_pipe_fd(value);
   unsetenv(kLauncherPipeVariable);
   if (fd < 0) return false;
   fcntl(fd, F_SETFD, FD_CLOEXEC);

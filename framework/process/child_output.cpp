@@ -14,13 +14,13 @@ namespace precast {
 namespace {
 
 /// Longer lines are split.
-constexpr std::size_t kLongestLine = 1'000'000;
+constexpr std::size_t kMaxLineBytes = 1'000'000;
 /// The largest capacity that Linux gives a pipe, unless root has raised the limit.
 constexpr std::size_t kPipeBytes = 1'048'576;
 
 }  // namespace
 
-void Output::line(int fd, std::string_view prefix, std::string_view text) {
+void OutputQueue::line(int fd, std::string_view prefix, std::string_view text) {
   std::string whole;
   // Erases rank 0's live line from the terminal; rank 0 redraws it.
   if (isatty(fd) == 1) whole = "\r\033[K";
@@ -37,17 +37,17 @@ void Output::line(int fd, std::string_view prefix, std::string_view text) {
   }
 }
 
-int Output::waiting_fd() const {
+int OutputQueue::waiting_fd() const {
   return pieces_.empty() ? -1 : pieces_.front().fd;
 }
 
-void Output::write_some() {
+void OutputQueue::write_some() {
   if (pieces_.empty()) return;
   Piece& piece = pieces_.front();
   const std::size_t size = std::min<std::size_t>(piece.text.size() - piece.written, PIPE_BUF);
   const ssize_t written = write(piece.fd, piece.text.data() + piece.written, size);
   if (written < 0 && (errno == EINTR || errno == EAGAIN)) return;
-  // The reader is gone (EPIPE, EIO): drops the piece, so that the children can continue.
+  // The reader has exited (EPIPE, EIO): drops the piece, so that the children can continue.
   piece.written =
       written < 0 ? piece.text.size() : piece.written + static_cast<std::size_t>(written);
   if (piece.written < piece.text.size()) return;
@@ -55,7 +55,7 @@ void Output::write_some() {
   pieces_.pop_front();
 }
 
-void Output::flush() {
+void OutputQueue::flush() {
   while (!pieces_.empty()) {
     pollfd wait{waiting_fd(), POLLOUT, 0};
     poll(&wait, 1, -1);
@@ -63,7 +63,7 @@ void Output::flush() {
   }
 }
 
-ChildStream::ChildStream(Output& output, int fd, std::string prefix)
+ChildStream::ChildStream(OutputQueue& output, int fd, std::string prefix)
     : output_(output), fd_(fd), prefix_(std::move(prefix)) {
   fcntl(pipe_.reader(), F_SETFL, O_NONBLOCK);
 }
@@ -85,7 +85,7 @@ bool ChildStream::read_once() {
     output_.line(fd_, prefix_, line_);
     line_.clear();
   }
-  if (line_.size() >= kLongestLine) {
+  if (line_.size() >= kMaxLineBytes) {
     output_.line(fd_, prefix_, line_);
     line_.clear();
   }

@@ -12,7 +12,7 @@ namespace precast {
 /// A queue of lines for standard output and standard error, in order of arrival. Lines are never
 /// interleaved. A slow reader (a pager, a paused terminal) blocks the caller only in flush();
 /// output for a reader that has exited is dropped. Not thread-safe.
-class PRECAST_API Output {
+class PRECAST_API OutputQueue {
  public:
   /// @param text without the newline.
   void line(int fd, std::string_view prefix, std::string_view text);
@@ -24,10 +24,10 @@ class PRECAST_API Output {
   /// Writes all waiting output; blocks until everything is written.
   void flush();
   /// Whether so much output is waiting that the caller should stop reading for now.
-  [[nodiscard]] bool full() const { return bytes_ >= kMostBytes; }
+  [[nodiscard]] bool full() const { return bytes_ >= kMaxBytes; }
 
  private:
-  static constexpr std::size_t kMostBytes = 1'000'000;
+  static constexpr std::size_t kMaxBytes = 1'000'000;
   struct Piece {
     int fd;
     std::string text;
@@ -42,7 +42,7 @@ class PRECAST_API ChildStream {
  public:
   /// @param fd the descriptor to which `output` writes the lines. @param prefix text before each
   /// line.
-  ChildStream(Output& output, int fd, std::string prefix);
+  ChildStream(OutputQueue& output, int fd, std::string prefix);
 
   [[nodiscard]] Pipe& pipe() { return pipe_; }
   [[nodiscard]] bool open() const { return open_; }
@@ -56,7 +56,7 @@ class PRECAST_API ChildStream {
   /// @return false if nothing more can be read now.
   bool read_once();
 
-  Output& output_;
+  OutputQueue& output_;
   int fd_;
   std::string prefix_;
   Pipe pipe_;

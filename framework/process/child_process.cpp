@@ -56,16 +56,16 @@ ProcessStat stat_of(const fs::path& process) {
   return stat;
 }
 
-/// Suspends a process. Signals act later than kill() returns, and until then a thread may still be
-/// inside fork(); so this waits until all threads are stopped, at most 0.1 s.
+/// Suspends a process. A signal takes effect after kill() has returned, and until then a thread may
+/// still be inside fork(). Therefore, waits until all threads are stopped, at most 0.1 s.
 void suspend(pid_t process) {
-  constexpr int kMostWaits = 100;
+  constexpr int kMaxWaits = 100;
   kill(process, SIGSTOP);
   const std::vector<fs::path> threads = entries_of(fmt::format("/proc/{}/task", process));
   const auto runs = [](const fs::path& thread) {
     return std::string_view("RSD").find(stat_of(thread).state) != std::string_view::npos;
   };
-  for (int i = 0; i < kMostWaits && std::ranges::any_of(threads, runs); ++i)
+  for (int i = 0; i < kMaxWaits && std::ranges::any_of(threads, runs); ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
@@ -98,10 +98,10 @@ void kill_tree(pid_t process) {
 }
 
 /// Reads both pipes until the child and its descendants have closed them, and keeps at most
-/// `most_bytes` of each. @return false if `deadline` passes first, or `*stop` becomes true.
+/// `max_bytes` of each. @return false if `deadline` passes first, or `*stop` becomes true.
 bool collect(const Pipe& output, const Pipe& errors, Clock::time_point deadline,
-             std::size_t most_bytes, const std::atomic<bool>* stop, ChildResult& result) {
-  const long longest_wait_ms = stop == nullptr ? 1000 : 100;
+             std::size_t max_bytes, const std::atomic<bool>* stop, ChildResult& result) {
+  const long max_wait_ms = stop == nullptr ? 1000 : 100;
   std::array<pollfd, 2> waits{pollfd{output.reader(), POLLIN, 0},
                               pollfd{errors.reader(), POLLIN, 0}};
   const std::array<std::string*, 2> texts{&result.output, &result.errors};
@@ -110,7 +110,7 @@ bool collect(const Pipe& output, const Pipe& errors, Clock::time_point deadline,
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
     if (left.count() <= 0 || is_set(stop)) return false;
-    const auto wait_ms = static_cast<int>(std::min<long>(left.count(), longest_wait_ms));
+    const auto wait_ms = static_cast<int>(std::min<long>(left.count(), max_wait_ms));
     if (poll(waits.data(), waits.size(), wait_ms) < 0) continue;
     for (std::size_t i = 0; i < waits.size(); ++i) {
       if (waits[i].fd < 0 || waits[i].revents == 0) continue;
@@ -119,7 +119,7 @@ bool collect(const Pipe& output, const Pipe& errors, Clock::time_point deadline,
       if (size <= 0) {
         waits[i].fd = -1;  // poll() ignores negative descriptors
       } else {
-        const std::size_t left_bytes = most_bytes - texts[i]->size();
+        const std::size_t left_bytes = max_bytes - texts[i]->size();
         texts[i]->append(buffer.data(), std::min(static_cast<std::size_t>(size), left_bytes));
       }
     }
@@ -130,14 +130,14 @@ bool collect(const Pipe& output, const Pipe& errors, Clock::time_point deadline,
 /// Waits until the child has ended, without reaping it: it may have closed its output long before.
 /// @return as collect().
 bool wait_for_end(pid_t child, Clock::time_point deadline, const std::atomic<bool>* stop) {
-  constexpr std::chrono::milliseconds kLongestPause{50};
+  constexpr std::chrono::milliseconds kMaxPause{50};
   std::chrono::milliseconds pause{1};
   siginfo_t ended{};
   const auto id = static_cast<id_t>(child);
   while (waitid(P_PID, id, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid == 0) {
     if (Clock::now() >= deadline || is_set(stop)) return false;
     std::this_thread::sleep_for(pause);
-    pause = std::min(2 * pause, kLongestPause);
+    pause = std::min(2 * pause, kMaxPause);
   }
   return true;
 }
@@ -145,7 +145,7 @@ bool wait_for_end(pid_t child, Clock::time_point deadline, const std::atomic<boo
 }  // namespace
 
 ChildResult run_child(const std::vector<std::string>& arguments, std::chrono::milliseconds timeout,
-                      std::size_t most_bytes, const std::atomic<bool>* stop) {
+                      std::size_t max_bytes, const std::atomic<bool>* stop) {
   ChildResult result;
   Pipe output;
   Pipe errors;
@@ -161,7 +161,7 @@ ChildResult run_child(const std::vector<std::string>& arguments, std::chrono::mi
   output.close_writer();
   errors.close_writer();
   const auto deadline = Clock::now() + timeout;
-  if (!collect(output, errors, deadline, most_bytes, stop, result) ||
+  if (!collect(output, errors, deadline, max_bytes, stop, result) ||
       !wait_for_end(child, deadline, stop)) {
     result.timed_out = stop == nullptr || !*stop;
     kill_tree(child);

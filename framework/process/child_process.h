@@ -20,13 +20,13 @@ struct ChildResult {
 };
 
 /// Runs `arguments[0]` (a path; no shell, no search in PATH) with /dev/null as standard input and
-/// collects its output, at most `most_bytes` of each stream. After `timeout`, or within about 0.1 s
+/// collects its output, at most `max_bytes` of each stream. After `timeout`, or within about 0.1 s
 /// of `*stop` becoming true, kills the program and all its descendants, except processes whose
 /// parent had already exited (they are no longer in the program's process tree). @throws IoError if
 /// a pipe cannot be created.
 [[nodiscard]] PRECAST_API ChildResult run_child(const std::vector<std::string>& arguments,
                                                 std::chrono::milliseconds timeout,
-                                                std::size_t most_bytes = 1'000'000,
+                                                std::size_t max_bytes = 1'000'000,
                                                 const std::atomic<bool>* stop = nullptr);
 
 }  // namespace precast

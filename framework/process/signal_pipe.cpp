@@ -9,7 +9,6 @@
 
 #include "framework/core/error.h"
 #include "framework/process/spawn.h"
-#include "framework/process/stop_signals.h"
 
 namespace precast {
 namespace {
@@ -19,11 +18,11 @@ std::atomic<bool> in_use{false};
 static_assert(std::atomic<int>::is_always_lock_free);
 
 extern "C" void write_signal(int signal) {
-  const int errno_before = errno;
+  const int saved_errno = errno;
   const auto byte = static_cast<unsigned char>(signal);
   // If the pipe is full, the write fails, but the reader wakes up anyway.
   [[maybe_unused]] const ssize_t written = write(writer.load(), &byte, 1);
-  errno = errno_before;
+  errno = saved_errno;
 }
 
 /// The pipe is created once and never closed, because a handler may still be running in another
@@ -48,17 +47,11 @@ SignalPipe::SignalPipe(const std::vector<int>& signals) {
   struct sigaction action {};
   action.sa_handler = write_signal;
   action.sa_flags = SA_RESTART | SA_NOCLDSTOP;
-  for (const int signal : signals) {
-    Before before{signal, {}};
-    sigaction(signal, nullptr, &before.action);
-    if (stays_ignored(signal, before.action)) continue;
-    sigaction(signal, &action, nullptr);
-    before_.push_back(before);
-  }
+  handlers_.emplace(signals, action);
 }
 
 SignalPipe::~SignalPipe() {
-  for (const Before& before : before_) sigaction(before.signal, &before.action, nullptr);
+  handlers_.reset();
   in_use.store(false);
 }
 

@@ -1,9 +1,10 @@
 #pragma once
 
-#include <csignal>
+#include <optional>
 #include <vector>
 
 #include "framework/core/export.h"
+#include "framework/process/stop_signals.h"
 
 namespace precast {
 
@@ -13,9 +14,9 @@ namespace precast {
 /// time.
 class PRECAST_API SignalPipe {
  public:
-  /// Catches `signals`, except a SIGHUP or SIGTSTP that the process ignores (stays_ignored()).
-  /// Programs that are started meanwhile do not inherit that the other signals were ignored: they
-  /// get the default actions.
+  /// Catches `signals`, except a SIGHUP or SIGTSTP that the process ignores (SignalHandlers).
+  /// Programs that are started while this object exists get the default actions of the other
+  /// signals, even if the process ignored them.
   explicit SignalPipe(const std::vector<int>& signals);
   SignalPipe(const SignalPipe&) = delete;
   SignalPipe& operator=(const SignalPipe&) = delete;
@@ -28,11 +29,7 @@ class PRECAST_API SignalPipe {
   [[nodiscard]] std::vector<int> take();
 
  private:
-  struct Before {
-    int signal;
-    struct sigaction action;
-  };
-  std::vector<Before> before_;
+  std::optional<SignalHandlers> handlers_;
 };
 
 }  // namespace precast

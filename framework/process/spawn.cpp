@@ -15,7 +15,7 @@ extern char** environ;
 namespace precast {
 namespace {
 
-void ask_for_own_group(posix_spawnattr_t& attributes) {
+void set_own_group(posix_spawnattr_t& attributes) {
   // A program that leads its own group is a background job of the terminal. With `stty tostop`, its
   // first output would raise SIGTTOU, which stops it, unless the signal is blocked.
   sigset_t mask;
@@ -62,11 +62,11 @@ int spawn(const std::vector<std::string>& arguments, const std::vector<std::stri
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   for (const InheritedFile& file : files) {
-    posix_spawn_file_actions_adddup2(&actions, file.ours, file.theirs);
+    posix_spawn_file_actions_adddup2(&actions, file.parent_fd, file.child_fd);
   }
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
-  if (own_group) ask_for_own_group(attributes);
+  if (own_group) set_own_group(attributes);
   const int failure =
       posix_spawn(&child, arguments.at(0).c_str(), &actions, &attributes,
                   null_terminated(arguments).data(), null_terminated(environment).data());

@@ -29,10 +29,10 @@ class PRECAST_API Pipe {
   std::array<int, 2> ends_{-1, -1};
 };
 
-/// A descriptor that a program inherits: `ours` in this process, `theirs` in the program.
+/// A descriptor that a program inherits: `parent_fd` in this process, `child_fd` in the program.
 struct InheritedFile {
-  int ours = -1;
-  int theirs = -1;
+  int parent_fd = -1;
+  int child_fd = -1;
 };
 
 /// The environment of this process, one `NAME=value` for each variable.

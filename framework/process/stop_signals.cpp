@@ -19,10 +19,24 @@ void on_signal(int signal) {
   g_requested = true;
 }
 
-}  // namespace
-
 bool stays_ignored(int signal, const struct sigaction& before) {
   return before.sa_handler == SIG_IGN && (signal == SIGHUP || signal == SIGTSTP);
+}
+
+}  // namespace
+
+SignalHandlers::SignalHandlers(std::span<const int> signals, const struct sigaction& action) {
+  for (const int signal : signals) {
+    struct sigaction before {};
+    require(::sigaction(signal, nullptr, &before) == 0, "signals can be handled");
+    if (stays_ignored(signal, before)) continue;
+    ::sigaction(signal, &action, nullptr);
+    saved_actions_.emplace_back(signal, before);
+  }
+}
+
+SignalHandlers::~SignalHandlers() {
+  for (const auto& [signal, before] : saved_actions_) ::sigaction(signal, &before, nullptr);
 }
 
 StopSignals::StopSignals(std::span<const int> signals) {
@@ -32,17 +46,7 @@ StopSignals::StopSignals(std::span<const int> signals) {
   struct sigaction action {};
   action.sa_handler = on_signal;
   action.sa_flags = SA_RESTART;
-  for (const int signal : signals) {
-    Before before{signal, {}};
-    require(::sigaction(signal, nullptr, &before.action) == 0, "signals can be handled");
-    if (stays_ignored(signal, before.action)) continue;
-    ::sigaction(signal, &action, nullptr);
-    before_.push_back(before);
-  }
-}
-
-StopSignals::~StopSignals() {
-  for (const Before& before : before_) ::sigaction(before.signal, &before.action, nullptr);
+  handlers_.emplace(signals, action);
 }
 
 const std::atomic<bool>& StopSignals::requested() {

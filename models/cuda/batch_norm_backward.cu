@@ -12,24 +12,24 @@ __global__ PRECAST_BOUNDS(kThreads, 4) void gradient_sums_kernel(Tiling tiling,
                                                                  float2* __restrict__ partial) {
   using Reader = GradientReader<T, P, kGate, kFork>;
   constexpr int V = Reader::V, kInFlight = kFork ? 2 : 3;
-  const Place place(tiling);
-  float direct[V] = {}, scaled[V] = {};
-  if (place.rows > 0) {
+  const ThreadTile tile(tiling);
+  float sum_dy[V] = {}, sum_dy_xhat[V] = {};
+  if (tile.rows > 0) {
     const Reader reader(call);
-    const Affine<V> norm(call.mean, call.inv_std, call.weight, call.bias, place.group * V);
+    const Affine<V> norm(call.mean, call.inv_std, call.weight, call.bias, tile.group * V);
     auto* const d_residual = static_cast<Pack<T, V>*>(call.d_residual);
     const bool has_residual = kGate == Gate::mask || (kGate == Gate::open && d_residual != nullptr);
     float mean[V];
     PRECAST_UNROLL
-    for (int v = 0; v < V; ++v) mean[v] = call.mean[place.group * V + v];
-    for (int k = 0; k < place.rows; k += kInFlight) {
+    for (int v = 0; v < V; ++v) mean[v] = call.mean[tile.group * V + v];
+    for (int k = 0; k < tile.rows; k += kInFlight) {
       typename Reader::Row rows[kInFlight] = {};
       PRECAST_UNROLL
       for (int u = 0; u < kInFlight; ++u)
-        if (k + u < place.rows) reader.load(place.first + (k + u) * place.step, rows[u]);
+        if (k + u < tile.rows) reader.load(tile.first + (k + u) * tile.step, rows[u]);
       PRECAST_UNROLL
       for (int u = 0; u < kInFlight; ++u) {
-        if (k + u >= place.rows) continue;
+        if (k + u >= tile.rows) continue;
         Pack<T, V> passed{};
         PRECAST_UNROLL
         for (int v = 0; v < V; ++v) {
@@ -38,16 +38,16 @@ __global__ PRECAST_BOUNDS(kThreads, 4) void gradient_sums_kernel(Tiling tiling,
             round_to(gradient, passed.values[v]);
             gradient = to_float(passed.values[v]);
           }
-          direct[v] += gradient;
-          scaled[v] += gradient * (to_float(rows[u].x.values[v]) - mean[v]);
+          sum_dy[v] += gradient;
+          sum_dy_xhat[v] += gradient * (to_float(rows[u].x.values[v]) - mean[v]);
         }
-        if (has_residual) d_residual[place.first + (k + u) * place.step] = passed;
+        if (has_residual) d_residual[tile.first + (k + u) * tile.step] = passed;
       }
     }
     PRECAST_UNROLL
-    for (int v = 0; v < V; ++v) scaled[v] *= call.inv_std[place.group * V + v];
+    for (int v = 0; v < V; ++v) sum_dy_xhat[v] *= call.inv_std[tile.group * V + v];
   }
-  store_sums(tiling, place, direct, scaled, partial);
+  store_sums(tiling, tile, sum_dy, sum_dy_xhat, partial);
 }
 
 /// Adds the sums of the chunks.
@@ -55,8 +55,8 @@ __global__ void finish_sums_kernel(const float2* __restrict__ partial, Tiling ti
                                    BatchNormBackward call) {
   PRECAST_SHARED(sums, float2[kThreads]);
   constexpr int kInFlight = 4;
-  const int mine = static_cast<int>(threadIdx.x), lane = mine / kFinishedChannels;
-  const int channel = static_cast<int>(blockIdx.x) * kFinishedChannels + mine % kFinishedChannels;
+  const int thread = static_cast<int>(threadIdx.x), lane = thread / kFinishedChannels;
+  const int channel = static_cast<int>(blockIdx.x) * kFinishedChannels + thread % kFinishedChannels;
   const int chunks = channel < tiling.channels ? tiling.chunks : 0;
   float2 all{0, 0};
   for (int chunk = lane; chunk < chunks; chunk += kInFlight * kFinishLanes) {
@@ -72,43 +72,43 @@ __global__ void finish_sums_kernel(const float2* __restrict__ partial, Tiling ti
       all.y += in[u].y;
     }
   }
-  sums[mine] = all;
+  sums[thread] = all;
   for (int half = kFinishLanes / 2; half > 0; half /= 2) {
     __syncthreads();
     if (lane < half) {
-      sums[mine].x += sums[mine + half * kFinishedChannels].x;
-      sums[mine].y += sums[mine + half * kFinishedChannels].y;
+      sums[thread].x += sums[thread + half * kFinishedChannels].x;
+      sums[thread].y += sums[thread + half * kFinishedChannels].y;
     }
   }
   if (lane != 0 || channel >= tiling.channels) return;
-  call.d_bias[channel] = sums[mine].x;
-  call.d_weight[channel] = sums[mine].y;
+  call.d_bias[channel] = sums[thread].x;
+  call.d_weight[channel] = sums[thread].y;
 }
 
 template <typename T, int P, Gate kGate, bool kFork>
 __global__ PRECAST_BOUNDS(kThreads, 4) void gradient_kernel(Tiling tiling, BatchNormBackward call) {
   using Reader = GradientReader<T, P, kGate, kFork>;
   constexpr int V = Reader::V, kInFlight = 2;
-  const Place place(tiling);
-  if (place.rows == 0) return;
+  const ThreadTile tile(tiling);
+  if (tile.rows == 0) return;
   const Reader reader(call);
-  const Affine<V> norm(call.mean, call.inv_std, call.weight, call.bias, place.group * V);
+  const Affine<V> norm(call.mean, call.inv_std, call.weight, call.bias, tile.group * V);
   auto* const dx = static_cast<Pack<T, V>*>(call.dx);
   // dx = scale * (g - sum(g) / rows - normalised x * sum(g * normalised x) / rows)
   float mean[V], slope[V], offset[V];
-  const float share = 1 / static_cast<float>(tiling.rows);
+  const float inv_rows = 1 / static_cast<float>(tiling.rows);
   PRECAST_UNROLL
   for (int v = 0; v < V; ++v) {
-    const int channel = place.group * V + v;
+    const int channel = tile.group * V + v;
     mean[v] = call.mean[channel];
-    slope[v] = call.inv_std[channel] * call.d_weight[channel] * share;
-    offset[v] = call.d_bias[channel] * share;
+    slope[v] = call.inv_std[channel] * call.d_weight[channel] * inv_rows;
+    offset[v] = call.d_bias[channel] * inv_rows;
   }
-  for (int k = place.rows - 1; k >= 0; k -= kInFlight) {
+  for (int k = tile.rows - 1; k >= 0; k -= kInFlight) {
     typename Reader::Row rows[kInFlight] = {};
     PRECAST_UNROLL
     for (int u = 0; u < kInFlight; ++u)
-      if (k >= u) reader.load(place.first + (k - u) * place.step, rows[u]);
+      if (k >= u) reader.load(tile.first + (k - u) * tile.step, rows[u]);
     PRECAST_UNROLL
     for (int u = 0; u < kInFlight; ++u) {
       if (k < u) continue;
@@ -119,7 +119,7 @@ __global__ PRECAST_BOUNDS(kThreads, 4) void gradient_kernel(Tiling tiling, Batch
         const float gradient = reader.gradient(rows[u], v, norm);
         round_to(norm.scale[v] * (gradient - offset[v] - centred * slope[v]), out.values[v]);
       }
-      dx[place.first + (k - u) * place.step] = out;
+      dx[tile.first + (k - u) * tile.step] = out;
     }
   }
 }

@@ -27,19 +27,19 @@ __global__ PRECAST_BOUNDS(kThreads, 4) void moments_kernel(const T* __restrict__
   PRECAST_SHARED(moments, float2[kThreads][V]);
   PRECAST_SHARED(counts, float[kThreads]);
   constexpr int kInFlight = 8;
-  const Place place(tiling);
+  const ThreadTile tile(tiling);
   const auto* const packs = reinterpret_cast<const Pack<T, V>*>(x);
   // Differences from the first value are summed, which is accurate even if the mean is far from
   // zero.
   float shift[V] = {}, sum[V] = {}, squares[V] = {};
-  for (int k = 0; k < place.rows; k += kInFlight) {
+  for (int k = 0; k < tile.rows; k += kInFlight) {
     Pack<T, V> in[kInFlight] = {};
     PRECAST_UNROLL
     for (int u = 0; u < kInFlight; ++u)
-      if (k + u < place.rows) in[u] = packs[place.first + (k + u) * place.step];
+      if (k + u < tile.rows) in[u] = packs[tile.first + (k + u) * tile.step];
     PRECAST_UNROLL
     for (int u = 0; u < kInFlight; ++u) {
-      if (k + u >= place.rows) continue;
+      if (k + u >= tile.rows) continue;
       PRECAST_UNROLL
       for (int v = 0; v < V; ++v) {
         const float value = to_float(in[u].values[v]);
@@ -50,8 +50,8 @@ __global__ PRECAST_BOUNDS(kThreads, 4) void moments_kernel(const T* __restrict__
       }
     }
   }
-  const auto count = static_cast<float>(place.rows);
-  const float share = place.rows > 0 ? 1 / count : 0;
+  const auto count = static_cast<float>(tile.rows);
+  const float share = tile.rows > 0 ? 1 / count : 0;
   PRECAST_UNROLL
   for (int v = 0; v < V; ++v) {
     const float mean = sum[v] * share;
@@ -61,24 +61,24 @@ __global__ PRECAST_BOUNDS(kThreads, 4) void moments_kernel(const T* __restrict__
   counts[threadIdx.x] = count;
   for (int half = tiling.lines / 2; half > 0; half /= 2) {
     __syncthreads();
-    if (place.line < half) {
-      const int mine = static_cast<int>(threadIdx.x);
-      const int other = mine + half * tiling.lanes;
-      const float mine_count = counts[mine], other_count = counts[other];
+    if (tile.line < half) {
+      const int thread = static_cast<int>(threadIdx.x);
+      const int other = thread + half * tiling.lanes;
+      const float own_count = counts[thread], other_count = counts[other];
       PRECAST_UNROLL
       for (int v = 0; v < V; ++v) {
-        const Moments both = merged({mine_count, moments[mine][v].x, moments[mine][v].y},
+        const Moments both = merged({own_count, moments[thread][v].x, moments[thread][v].y},
                                     {other_count, moments[other][v].x, moments[other][v].y});
-        moments[mine][v] = {both.mean, both.m2};
+        moments[thread][v] = {both.mean, both.m2};
       }
-      counts[mine] = mine_count + other_count;
+      counts[thread] = own_count + other_count;
     }
   }
   // The remaining threads read only what they wrote themselves, so no barrier is needed.
-  if (place.line != 0 || place.group >= tiling.groups) return;
+  if (tile.line != 0 || tile.group >= tiling.groups) return;
   PRECAST_UNROLL
   for (int v = 0; v < V; ++v) {
-    partial[static_cast<std::int64_t>(blockIdx.y) * tiling.channels + place.group * V + v] =
+    partial[static_cast<std::int64_t>(blockIdx.y) * tiling.channels + tile.group * V + v] =
         moments[threadIdx.x][v];
   }
 }
@@ -88,8 +88,8 @@ __global__ void finish_moments_kernel(const float2* __restrict__ partial, Tiling
                                       BatchNormForward call) {
   PRECAST_SHARED(moments, Moments[kThreads]);
   constexpr int kInFlight = 4;
-  const int mine = static_cast<int>(threadIdx.x), lane = mine / kFinishedChannels;
-  const int channel = static_cast<int>(blockIdx.x) * kFinishedChannels + mine % kFinishedChannels;
+  const int thread = static_cast<int>(threadIdx.x), lane = thread / kFinishedChannels;
+  const int channel = static_cast<int>(blockIdx.x) * kFinishedChannels + thread % kFinishedChannels;
   const int chunks = channel < tiling.channels ? tiling.chunks : 0;
   Moments all{0, 0, 0};
   for (int chunk = lane; chunk < chunks; chunk += kInFlight * kFinishLanes) {
@@ -108,15 +108,15 @@ __global__ void finish_moments_kernel(const float2* __restrict__ partial, Tiling
       all = merged(all, {count, in[u].x, in[u].y});
     }
   }
-  moments[mine] = all;
+  moments[thread] = all;
   for (int half = kFinishLanes / 2; half > 0; half /= 2) {
     __syncthreads();
     if (lane < half)
-      moments[mine] = merged(moments[mine], moments[mine + half * kFinishedChannels]);
+      moments[thread] = merged(moments[thread], moments[thread + half * kFinishedChannels]);
   }
   if (lane != 0 || channel >= tiling.channels) return;
   if (channel == 0 && call.num_batches_tracked != nullptr) ++*call.num_batches_tracked;
-  all = moments[mine];
+  all = moments[thread];
   const float rows = static_cast<float>(tiling.rows);
   call.mean[channel] = all.mean;
   call.inv_std[channel] = 1 / sqrtf(all.m2 / rows + call.eps);
@@ -134,25 +134,25 @@ __global__ PRECAST_BOUNDS(kThreads,
                           kApplyBlocks<kResidual>) void apply_kernel(Tiling tiling,
                                                                      BatchNormForward call) {
   constexpr int kInFlight = kResidual ? 2 : 4;
-  const Place place(tiling);
-  if (place.rows == 0) return;
-  const Affine<V> norm(call.mean, call.inv_std, call.weight, call.bias, place.group * V);
+  const ThreadTile tile(tiling);
+  if (tile.rows == 0) return;
+  const Affine<V> norm(call.mean, call.inv_std, call.weight, call.bias, tile.group * V);
   const auto* const x = static_cast<const Pack<T, V>*>(call.x);
   const auto* const residual = static_cast<const Pack<T, V>*>(call.residual);
   auto* const y = static_cast<Pack<T, V>*>(call.y);
-  for (int k = place.rows - 1; k >= 0; k -= kInFlight) {
+  for (int k = tile.rows - 1; k >= 0; k -= kInFlight) {
     Pack<T, V> in[kInFlight] = {}, added[kInFlight] = {};
     PRECAST_UNROLL
     for (int u = 0; u < kInFlight; ++u) {
       if (k < u) continue;
-      const std::int64_t at = place.first + (k - u) * place.step;
+      const std::int64_t at = tile.first + (k - u) * tile.step;
       in[u] = x[at];
       if constexpr (kResidual) added[u] = residual[at];
     }
     PRECAST_UNROLL
     for (int u = 0; u < kInFlight; ++u) {
       if (k < u) continue;
-      const std::int64_t at = place.first + (k - u) * place.step;
+      const std::int64_t at = tile.first + (k - u) * tile.step;
       Pack<T, V> out;
       unsigned mask = 0;
       PRECAST_UNROLL

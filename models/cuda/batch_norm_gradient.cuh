@@ -67,28 +67,28 @@ struct GradientReader {
 /// channel]. Every thread of the block must call it; a kernel that calls it again needs a barrier
 /// in between.
 template <int V>
-__device__ __forceinline__ void store_sums(const Tiling& tiling, const Place& place,
-                                           const float (&direct)[V], const float (&scaled)[V],
+__device__ __forceinline__ void store_sums(const Tiling& tiling, const ThreadTile& tile,
+                                           const float (&sum_dy)[V], const float (&sum_dy_xhat)[V],
                                            float2* __restrict__ partial) {
   PRECAST_SHARED(sums, float2[kThreads][V]);
   PRECAST_UNROLL
-  for (int v = 0; v < V; ++v) sums[threadIdx.x][v] = {direct[v], scaled[v]};
+  for (int v = 0; v < V; ++v) sums[threadIdx.x][v] = {sum_dy[v], sum_dy_xhat[v]};
   for (int half = tiling.lines / 2; half > 0; half /= 2) {
     __syncthreads();
-    if (place.line < half) {
-      const int mine = static_cast<int>(threadIdx.x);
-      const int other = mine + half * tiling.lanes;
+    if (tile.line < half) {
+      const int thread = static_cast<int>(threadIdx.x);
+      const int other = thread + half * tiling.lanes;
       PRECAST_UNROLL
       for (int v = 0; v < V; ++v) {
-        sums[mine][v].x += sums[other][v].x;
-        sums[mine][v].y += sums[other][v].y;
+        sums[thread][v].x += sums[other][v].x;
+        sums[thread][v].y += sums[other][v].y;
       }
     }
   }
-  if (place.line != 0 || place.group >= tiling.groups) return;
+  if (tile.line != 0 || tile.group >= tiling.groups) return;
   PRECAST_UNROLL
   for (int v = 0; v < V; ++v) {
-    partial[static_cast<std::int64_t>(blockIdx.y) * tiling.channels + place.group * V + v] =
+    partial[static_cast<std::int64_t>(blockIdx.y) * tiling.channels + tile.group * V + v] =
         sums[threadIdx.x][v];
   }
 }

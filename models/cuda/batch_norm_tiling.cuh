@@ -18,14 +18,14 @@ constexpr int kFinishLanes = kThreads / kFinishedChannels;
 /// Most kernels load several rows before they use the first one, because a load takes longer than
 /// the arithmetic of a row. The second pass over a tensor goes from the last row of each chunk to
 /// the first, because the rows that the first pass read last are still in the L2 cache.
-struct Place {
+struct ThreadTile {
   int group;
   int line;
   /// 0 for a thread beyond the last channel.
   int rows;
   std::int64_t first;
   std::int64_t step;
-  __device__ explicit Place(const Tiling& tiling)
+  __device__ explicit ThreadTile(const Tiling& tiling)
       : group(static_cast<int>(blockIdx.x) * tiling.lanes +
               static_cast<int>(threadIdx.x) % tiling.lanes),
         line(static_cast<int>(threadIdx.x) / tiling.lanes) {

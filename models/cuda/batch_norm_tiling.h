@@ -50,13 +50,13 @@ constexpr int kBlocks = 4 * 132;
 /// @param blocks the approximate number of blocks
 [[nodiscard]] inline Tiling tiling_of(const BatchNormShape& shape, int pack, int blocks = kBlocks) {
   /// Maximum number of threads along the channels.
-  constexpr int kMostLanes = 32;
+  constexpr int kMaxLanes = 32;
   Tiling tiling{};
   tiling.rows = shape.rows;
   tiling.channels = shape.channels;
   tiling.groups = shape.channels / pack;
   tiling.lanes = 1;
-  while (tiling.lanes < kMostLanes && 2 * tiling.lanes <= tiling.groups) tiling.lanes *= 2;
+  while (tiling.lanes < kMaxLanes && 2 * tiling.lanes <= tiling.groups) tiling.lanes *= 2;
   tiling.lines = kThreads / tiling.lanes;
   const std::int64_t chunks =
       (blocks + blocks_along_channels(tiling) - 1) / blocks_along_channels(tiling);

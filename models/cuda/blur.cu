@@ -33,7 +33,7 @@ struct Pixels {
   const Pack<T, V>* even;
 };
 
-/// The place of a thread's results.
+/// The results that a thread computes: one column of a strip, for one pack of channels.
 struct Strip {
   int group;
   int column;

@@ -120,7 +120,7 @@ struct MaxPoolShape {
          max_pool_values(shape) * (bytes_of(shape.type) * (fork ? 2 : 1) + 1);
 }
 
-/// The shape of the matrix [rows, channels] that the batch norm before the pool normalizes.
+/// The shape of the matrix [rows, channels] that the batch norm before the pool normalises.
 [[nodiscard]] inline BatchNormShape norm_shape(const MaxPoolShape& shape) {
   return {shape.images * shape.height * shape.width, shape.channels, shape.type};
 }

@@ -5,10 +5,10 @@
 #include "models/cuda/batch_norm.h"
 
 // Two batch norms in training mode whose results are added, and ReLU: the end of a ResNet's block
-// with a projection on its shortcut. The second norm's result is never written to memory, and both
-// norms read the gradient of the sum in the same passes. Layouts, guarantees and results are those
-// of batch_norm.h, except that the second norm's result is not rounded. Includes no header of
-// libtorch.
+// with a projection on its shortcut. The shortcut's normalised values are never written to memory,
+// and both norms read the gradient of the sum in the same passes. Layouts, guarantees and results
+// are those of batch_norm.h, except that the shortcut's normalised values are not rounded before
+// the addition. Includes no header of libtorch.
 
 namespace precast::models {
 

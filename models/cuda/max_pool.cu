@@ -41,15 +41,15 @@ struct Window {
   bool outside;
   __device__ explicit Window(const Windows& windows) {
     // Unsigned 32-bit, because 64-bit division is slow.
-    const unsigned place = blockIdx.x * kThreads + threadIdx.x;
+    const unsigned index = blockIdx.x * kThreads + threadIdx.x;
     const auto groups = static_cast<unsigned>(windows.groups);
     const auto columns = static_cast<unsigned>(windows.columns);
     const auto rows = static_cast<unsigned>(windows.rows);
-    outside = place >= windows.count;
-    group = static_cast<int>(place % groups);
-    column = static_cast<int>(place / groups % columns);
-    row = static_cast<int>(place / groups / columns % rows);
-    image = place / groups / columns / rows;
+    outside = index >= windows.count;
+    group = static_cast<int>(index % groups);
+    column = static_cast<int>(index / groups % columns);
+    row = static_cast<int>(index / groups / columns % rows);
+    image = index / groups / columns / rows;
   }
 };
 
@@ -63,9 +63,9 @@ __global__ void max_kernel(Windows windows, const Pack<T, V>* __restrict__ x, Pa
   Pack<std::uint8_t, V> at;
   bool first = true;
   PRECAST_UNROLL
-  for (int place = 0; place < 9; ++place) {
-    const int row = 2 * window.row + place / 3 - 1;
-    const int column = 2 * window.column + place % 3 - 1;
+  for (int index = 0; index < 9; ++index) {
+    const int row = 2 * window.row + index / 3 - 1;
+    const int column = 2 * window.column + index % 3 - 1;
     if (row < 0 || row >= windows.height || column < 0 || column >= windows.width) continue;
     const std::int64_t line = window.image * windows.height + row;
     const Pack<T, V> in = x[(line * windows.width + column) * windows.groups + window.group];
@@ -76,7 +76,7 @@ __global__ void max_kernel(Windows windows, const Pack<T, V>* __restrict__ x, Pa
       if (!first && !(value > largest[v]) && !is_nan) continue;
       largest[v] = value;
       out.values[v] = in.values[v];
-      at.values[v] = static_cast<std::uint8_t>(place);
+      at.values[v] = static_cast<std::uint8_t>(index);
     }
     first = false;
   }
@@ -112,10 +112,10 @@ __global__ void max_gradient_kernel(Windows windows, const Pack<T, V>* __restric
       for (int a = i; a < 2; ++a) {
         PRECAST_UNROLL
         for (int b = j; b < 2; ++b) {
-          const int place = 3 * (a - 2 * i + 1) + (b - 2 * j + 1);
+          const int index = 3 * (a - 2 * i + 1) + (b - 2 * j + 1);
           PRECAST_UNROLL
           for (int v = 0; v < V; ++v) {
-            if (at.values[v] != place) continue;
+            if (at.values[v] != index) continue;
             sums[a][b][v] += to_float(first.values[v]);
             if (fork != nullptr) sums[a][b][v] += to_float(second.values[v]);
           }

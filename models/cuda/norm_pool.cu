@@ -6,7 +6,7 @@ namespace {
 
 /// How the images are divided between threads: consecutive threads compute consecutive channels,
 /// then the next column of windows, the next strip of rows and the next image. Within its strip, a
-/// thread goes from row to row and keeps the values that the next row of windows needs again.
+/// thread goes from row to row and keeps the values that the next row of windows also needs.
 struct Strips {
   int height;
   int width;
@@ -52,16 +52,16 @@ struct Strip {
   bool outside;
   __device__ explicit Strip(const Strips& all) {
     // Unsigned 32-bit, because 64-bit division is slow.
-    const unsigned place = blockIdx.x * kThreads + threadIdx.x;
+    const unsigned index = blockIdx.x * kThreads + threadIdx.x;
     const auto groups = static_cast<unsigned>(all.groups);
     const auto columns = static_cast<unsigned>(all.columns);
     const auto strips = static_cast<unsigned>(all.strips);
-    outside = place >= all.count;
-    group = static_cast<int>(place % groups);
-    column = static_cast<int>(place / groups % columns);
-    first_row = static_cast<int>(place / groups / columns % strips) * kStripRows;
+    outside = index >= all.count;
+    group = static_cast<int>(index % groups);
+    column = static_cast<int>(index / groups % columns);
+    first_row = static_cast<int>(index / groups / columns % strips) * kStripRows;
     end_row = first_row + kStripRows < all.rows ? first_row + kStripRows : all.rows;
-    image = place / groups / columns / strips;
+    image = index / groups / columns / strips;
   }
 };
 
@@ -77,7 +77,7 @@ struct Maxima {
 /// Replaces a maximum by a larger value. NaN needs no special case here: if any x of a channel is
 /// NaN, its mean and all its results are NaN too.
 template <int V>
-__device__ __forceinline__ void take(Maxima<V>& maxima, int v, float value, int at) {
+__device__ __forceinline__ void update_max(Maxima<V>& maxima, int v, float value, int at) {
   if (!(value > maxima.values[v])) return;
   maxima.values[v] = value;
   maxima.at[v] = at;
@@ -121,7 +121,7 @@ struct RowReader {
     for (int j = 0; j < 3; ++j) {
       if (!inside[j]) continue;
       PRECAST_UNROLL
-      for (int v = 0; v < V; ++v) take(all, v, sign[v] * to_float(in[j].values[v]), j);
+      for (int v = 0; v < V; ++v) update_max(all, v, sign[v] * to_float(in[j].values[v]), j);
     }
     return all;
   }
@@ -162,8 +162,8 @@ __global__ PRECAST_BOUNDS(kThreads, 3) void norm_pool_kernel(Strips all, NormPoo
     Pack<std::uint8_t, V> at;
     PRECAST_UNROLL
     for (int v = 0; v < V; ++v) {
-      take(above, v, middle.values[v], 3 + middle.at[v]);
-      take(above, v, below.values[v], 6 + below.at[v]);
+      update_max(above, v, middle.values[v], 3 + middle.at[v]);
+      update_max(above, v, below.values[v], 6 + below.at[v]);
       const float largest_x = sign[v] * above.values[v];
       float value = norm(v, largest_x);
       // Not fmaxf, which would turn NaN into 0.
@@ -223,9 +223,9 @@ struct WindowReader {
       to.at[j] = argmax[at + j * window_step];
     }
   }
-  /// The gradient of window j's maximum if it is at `place`, otherwise 0.
-  __device__ static float gradient(const Row& row, int j, int v, int place) {
-    if (!row.inside[j] || row.at[j].values[v] != place) return 0;
+  /// The gradient of window j's maximum if it is at `index`, otherwise 0.
+  __device__ static float gradient(const Row& row, int j, int v, int index) {
+    if (!row.inside[j] || row.at[j].values[v] != index) return 0;
     float sum = to_float(row.dy[j].values[v]);
     if constexpr (kFork) sum += to_float(row.fork[j].values[v]);
     return sum;
@@ -235,7 +235,7 @@ struct WindowReader {
 /// Computes the gradients of the 2 x 2 pixels (2 row + a, 2 column + b), which belong to the
 /// windows (row + i, column + j) for a, b, i, j in {0, 1}.
 template <typename T, int V, bool kFork>
-__global__ PRECAST_BOUNDS(kThreads, 2) void norm_pool_gradient_kernel(Strips all, float share,
+__global__ PRECAST_BOUNDS(kThreads, 2) void norm_pool_gradient_kernel(Strips all, float inv_rows,
                                                                       NormPoolBackward call) {
   using Reader = WindowReader<T, V, kFork>;
   const Strip strip(all);
@@ -250,8 +250,8 @@ __global__ PRECAST_BOUNDS(kThreads, 2) void norm_pool_gradient_kernel(Strips all
   for (int v = 0; v < V; ++v) {
     const int channel = strip.group * V + v;
     mean[v] = bn.mean[channel];
-    slope[v] = bn.inv_std[channel] * bn.d_weight[channel] * share;
-    offset[v] = bn.d_bias[channel] * share;
+    slope[v] = bn.inv_std[channel] * bn.d_weight[channel] * inv_rows;
+    offset[v] = bn.d_bias[channel] * inv_rows;
   }
   const int row_step = all.width * all.groups;
   const bool has_right = 2 * strip.column + 1 < all.width;
@@ -331,13 +331,13 @@ void norm_pool_backward(const MaxPoolShape& shape, const NormPoolBackward& call,
   for_pack(shape.type, shape.channels, [&]<typename T, int P>(T) {
     constexpr int V = half_pack(P);
     const Strips strips = strips_of(shape, V);
-    const float share = 1 / static_cast<float>(norm_shape(shape).rows);
+    const float inv_rows = 1 / static_cast<float>(norm_shape(shape).rows);
     if (call.norm.dy_fork != nullptr)
       PRECAST_LAUNCH((norm_pool_gradient_kernel<T, V, true>), blocks_of(strips), kThreads, 0,
-                     stream, strips, share, call);
+                     stream, strips, inv_rows, call);
     else
       PRECAST_LAUNCH((norm_pool_gradient_kernel<T, V, false>), blocks_of(strips), kThreads, 0,
-                     stream, strips, share, call);
+                     stream, strips, inv_rows, call);
   });
 }
 

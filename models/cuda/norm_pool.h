@@ -8,12 +8,12 @@
 #include "models/cuda/bytes_moved.h"
 
 // Batch norm in training mode, ReLU, and max pool with a window of 3 x 3, stride 2 and padding 1,
-// as after the first convolution of a ResNet. The largest activations of a ResNet are between these
-// layers; here they are neither written nor read again. Layouts and guarantees are those of
+// as after the first convolution of a ResNet. The tensors between these layers are the largest of a
+// ResNet; these kernels never write them to memory. Layouts and guarantees are those of
 // batch_norm.h and max_pool.h. Results differ from separate calls by rounding: gradients are not
 // rounded between the layers, and the maximum of a window is its largest value before rounding. If
-// the norm's weight is 0, all values are equal, and the largest x gets the gradient. Includes no
-// header of libtorch.
+// the norm's weight is 0, all values of a window are equal, and its largest x gets the gradient.
+// Includes no header of libtorch.
 
 namespace precast::models {
 

@@ -4,7 +4,7 @@
 
 #include "models/cuda/bytes_moved.h"
 
-// RGB images for the first convolution of a network, with a fourth channel of zeros. cuDNN's
+// Appends a fourth channel of zeros to RGB images, for the first convolution of a network. cuDNN's
 // kernels for few channels read four channels; given three, cuDNN makes a padded copy of the images
 // in the forward pass and another one in the backward pass. Includes no header of libtorch.
 

@@ -22,14 +22,14 @@ at::Tensor BatchNorm2dImpl::forward(const at::Tensor& input) {
     return torch::nn::BatchNorm2dImpl::forward(input);
   count_batch();
   if (ranks_ == nullptr) return normalize_chunks(input, chunks);
-  const RankBatchNorm norm = {.weight = weight,
+  const SyncBatchNorm norm = {.weight = weight,
                               .bias = bias,
                               .running_mean = running_mean,
                               .running_var = running_var,
                               .momentum = options.momentum().value(),
                               .eps = options.eps(),
                               .ranks = ranks_};
-  return input.is_cuda() ? rank_batch_norm_cuda(input, norm) : rank_batch_norm(input, norm);
+  return input.is_cuda() ? sync_batch_norm_cuda(input, norm) : sync_batch_norm(input, norm);
 }
 
 Forked BatchNorm2dImpl::forward_relu_fork(const at::Tensor& input, const at::Tensor& residual) {
@@ -55,7 +55,7 @@ Forked BatchNorm2dImpl::forward_relu_pool(const at::Tensor& input, MaxPool2d poo
 }
 
 bool BatchNorm2dImpl::fuses(const at::Tensor& input) const {
-  return unfused_because_.empty() && is_training() && can_fuse(input) &&
+  return unfused_reason_.empty() && is_training() && can_fuse(input) &&
          weight.scalar_type() == at::kFloat && options.momentum().has_value();
 }
 
@@ -71,9 +71,9 @@ FusedNorm BatchNorm2dImpl::fused_norm_of(bool relu) const {
 }
 
 void BatchNorm2dImpl::fuse() {
-  unfused_because_ = ranks_ != nullptr       ? "dist.sync_bn"
-                     : ghost_batch_size_ > 0 ? "ghost_batch_norm"
-                                             : "";
+  unfused_reason_ = ranks_ != nullptr       ? "dist.sync_bn"
+                    : ghost_batch_size_ > 0 ? "ghost_batch_norm"
+                                            : "";
 }
 
 void BatchNorm2dImpl::count_batch() {

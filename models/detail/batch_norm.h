@@ -14,10 +14,10 @@ namespace precast::models::detail {
 /// Batch normalisation of [N, C, H, W]. With `ranks`, a training step computes the statistics over
 /// the batches of all ranks (SyncBatchNorm of torch and apex; Peng et al., MegDet, CVPR 2018). With
 /// `ghost_batch_size`, it computes them over chunks of the rank's own batch (ghost batch norm;
-/// Hoffer et al., NeurIPS 2017), like Composer's GhostBatchNorm: up to ceil(N / size) chunks (those
-/// of at::chunk(): the last may be smaller), each of which moves the running statistics by
-/// momentum / chunks. num_batches_tracked counts batches, whereas Composer counts chunks. Names,
-/// parameters and buffers are those of torch::nn::BatchNorm2d.
+/// Hoffer et al., NeurIPS 2017), like Composer's GhostBatchNorm: at::chunk() splits the batch into
+/// at most ceil(N / size) chunks, of which the last may be smaller. Each of n chunks updates the
+/// running statistics with momentum / n. num_batches_tracked counts batches, whereas Composer
+/// counts chunks. Names, parameters and buffers are those of torch::nn::BatchNorm2d.
 class PRECAST_API BatchNorm2dImpl : public torch::nn::BatchNorm2dImpl {
  public:
   /// @param ranks null: each rank normalises its batch separately. Borrowed.
@@ -46,7 +46,7 @@ class PRECAST_API BatchNorm2dImpl : public torch::nn::BatchNorm2dImpl {
   /// Lets the norm use the fused kernels. Has no effect with `ranks` or with ghost batches.
   void fuse();
   /// Why the norm does not use the fused kernels; empty: it does.
-  [[nodiscard]] const std::string& unfused_because() const { return unfused_because_; }
+  [[nodiscard]] const std::string& unfused_reason() const { return unfused_reason_; }
 
  private:
   [[nodiscard]] bool fuses(const at::Tensor& input) const;
@@ -56,7 +56,7 @@ class PRECAST_API BatchNorm2dImpl : public torch::nn::BatchNorm2dImpl {
 
   Communicator* ranks_;
   std::int64_t ghost_batch_size_;
-  std::string unfused_because_ = "not requested";
+  std::string unfused_reason_ = "not requested";
 };
 TORCH_MODULE(BatchNorm2d);
 

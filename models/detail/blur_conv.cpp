@@ -27,7 +27,7 @@ bool above_one(Sides sizes) {
 }
 
 /// A 1x1 kernel without padding reads only the positions that its stride selects.
-bool reads_single_places(const torch::nn::Conv2dOptions& conv) {
+bool is_pointwise(const torch::nn::Conv2dOptions& conv) {
   const auto* padding = std::get_if<torch::ExpandingArray<2>>(&conv.padding());
   return !above_one(*conv.kernel_size()) && padding != nullptr &&
          std::ranges::all_of(**padding, [](std::int64_t size) { return size == 0; });
@@ -38,7 +38,7 @@ bool reads_single_places(const torch::nn::Conv2dOptions& conv) {
 BlurConv2dImpl::BlurConv2dImpl(const torch::nn::Conv2dOptions& conv, bool blurpool)
     : Conv2dImpl(conv),
       blurs_(blurpool && above_one(*conv.stride()) && conv.in_channels() >= kMinBlurredChannels),
-      pointwise_(reads_single_places(conv)) {}
+      pointwise_(is_pointwise(conv)) {}
 
 at::Tensor BlurConv2dImpl::forward(const at::Tensor& input) {
   if (blurs_) return forward_blurred(blurred(input));
@@ -56,17 +56,16 @@ bool BlurConv2dImpl::fuses_blur() const {
   return fused_ && blurs_ && (!pointwise_ || std::ranges::equal(Sides(*options.stride()), kTwos));
 }
 
-bool BlurConv2dImpl::blurs_by_kernels(const at::Tensor& input) const {
+bool BlurConv2dImpl::can_fuse_blur(const at::Tensor& input) const {
   return fuses_blur() && is_training() && can_fuse(input);
 }
 
-bool BlurConv2dImpl::blurs_also_for(const BlurConv2dImpl& other, const at::Tensor& input) const {
-  return !pointwise_ && other.pointwise_ && blurs_by_kernels(input) &&
-         other.blurs_by_kernels(input);
+bool BlurConv2dImpl::can_share_blur(const BlurConv2dImpl& other, const at::Tensor& input) const {
+  return !pointwise_ && other.pointwise_ && can_fuse_blur(input) && other.can_fuse_blur(input);
 }
 
 at::Tensor BlurConv2dImpl::blurred(const at::Tensor& input) {
-  if (blurs_by_kernels(input)) return pointwise_ ? fused_blur_even(input) : fused_blur(input);
+  if (can_fuse_blur(input)) return pointwise_ ? fused_blur_even(input) : fused_blur(input);
   // The blur can apply the stride itself only before a 1x1 kernel.
   const Sides stride = pointwise_ ? Sides(*options.stride()) : Sides(kOnes);
   return at::conv2d(input, filter_for(input), /*bias=*/{}, stride, /*padding=*/kOnes,

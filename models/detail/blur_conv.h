@@ -34,8 +34,9 @@ class PRECAST_API BlurConv2dImpl : public torch::nn::Conv2dImpl {
   [[nodiscard]] bool fuses_stem() const {
     return fused_ && options.in_channels() == 3 && options.groups() == 1;
   }
-  /// Whether fused_blur_both(input) computes the inputs of this layer and of the 1x1 layer `other`.
-  [[nodiscard]] bool blurs_also_for(const BlurConv2dImpl& other, const at::Tensor& input) const;
+  /// Whether fused_blur_both(input) can blur the input for both this layer and the 1x1 layer
+  /// `other`.
+  [[nodiscard]] bool can_share_blur(const BlurConv2dImpl& other, const at::Tensor& input) const;
   /// The convolution of an input that is already blurred. @param blurred for a 1x1 kernel, only the
   /// pixels that its stride selects
   at::Tensor forward_blurred(const at::Tensor& blurred);
@@ -44,7 +45,7 @@ class PRECAST_API BlurConv2dImpl : public torch::nn::Conv2dImpl {
   void add_squeeze_excite(double latent_channels);
 
  private:
-  [[nodiscard]] bool blurs_by_kernels(const at::Tensor& input) const;
+  [[nodiscard]] bool can_fuse_blur(const at::Tensor& input) const;
   /// Blurs `input` for forward_blurred().
   at::Tensor blurred(const at::Tensor& input);
   /// The filter on `input`'s device and with its dtype, which is cached until either changes.

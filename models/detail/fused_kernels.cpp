@@ -13,7 +13,7 @@ namespace {
 /// Kernels read and write up to 16 bytes at a time.
 constexpr std::uintptr_t kAlignment = 16;
 /// Some kernels number threads in 32 bits.
-constexpr std::int64_t kMostValues = std::int64_t{1} << 32;
+constexpr std::int64_t kMaxValues = std::int64_t{1} << 32;
 
 const FusedKernels*& chosen_kernels() {
   static const FusedKernels* kernels = gpu_kernels();
@@ -39,10 +39,10 @@ bool has_fused_kernels() {
 }
 
 bool can_fuse(const at::Tensor& x) {
-  if (!fused_kernels()->run_on(x)) return false;
+  if (!fused_kernels()->supports(x)) return false;
   const at::ScalarType type = x.scalar_type();
   return (type == at::kFloat || type == at::kHalf || type == at::kBFloat16) && x.dim() == 4 &&
-         x.numel() > x.size(1) && x.numel() < kMostValues &&
+         x.numel() > x.size(1) && x.numel() < kMaxValues &&
          x.is_contiguous(at::MemoryFormat::ChannelsLast) && is_aligned(x);
 }
 
@@ -75,14 +75,14 @@ at::Tensor bytes_like(const at::Tensor& x, std::size_t bytes) {
   return at::empty({static_cast<std::int64_t>(bytes)}, x.options().dtype(at::kByte));
 }
 
-at::Tensor as_kernels_read(const at::Tensor& tensor, at::ScalarType type) {
+at::Tensor to_kernel_format(const at::Tensor& tensor, at::ScalarType type) {
   at::Tensor like = tensor.to(type).contiguous(at::MemoryFormat::ChannelsLast);
   return is_aligned(like) ? like : like.clone();
 }
 
 const void* optional_data(const at::Tensor& tensor, at::ScalarType type, at::Tensor& holder) {
   if (!tensor.defined()) return nullptr;
-  holder = as_kernels_read(tensor, type);
+  holder = to_kernel_format(tensor, type);
   return holder.const_data_ptr();
 }
 

@@ -18,13 +18,13 @@
 
 namespace precast::models::detail {
 
-/// In builds with CUDA: the functions of models/cuda for one kind of device. `on` is any tensor of
-/// the call; it determines the device and its stream.
+/// In builds with CUDA: the functions of models/cuda for one type of device (GPU or, in tests, the
+/// host). `on` is any tensor of the call; it determines the device and its stream.
 struct FusedKernels {
   template <typename Shape, typename Call>
   using Launch = void (*)(const at::Tensor& on, const Shape& shape, const Call& call);
 
-  bool (*run_on)(const at::Tensor& x);
+  bool (*supports)(const at::Tensor& x);
   std::size_t (*norm_mask_bytes)(const BatchNormShape& shape);
   std::size_t (*norm_workspace_bytes)(const BatchNormShape& shape);
   Launch<BatchNormShape, BatchNormForward> norm_forward;
@@ -55,16 +55,16 @@ PRECAST_API void set_fused_kernels(const FusedKernels* kernels);
 [[nodiscard]] BatchNormShape norm_shape(const at::Tensor& x);
 /// @param sizes [N, C, H, W]
 [[nodiscard]] MaxPoolShape max_pool_shape(at::IntArrayRef sizes, at::ScalarType type);
-/// Uninitialised results of a max pool with stride 2, [N, C, (H + 1) / 2, (W + 1) / 2], of this
-/// dtype and channels-last.
+/// Uninitialised results of a max pool with stride 2, [N, C, (H + 1) / 2, (W + 1) / 2],
+/// channels-last, with this dtype.
 [[nodiscard]] at::Tensor empty_pooled(const at::Tensor& x, at::ScalarType type);
 /// The data of norm.num_batches_tracked; nullptr if it is undefined.
 [[nodiscard]] std::int64_t* counter_of(const FusedNorm& norm);
 /// Uninitialised memory on x's device.
 [[nodiscard]] at::Tensor bytes_like(const at::Tensor& x, std::size_t bytes);
-/// `tensor` in the form that kernels read: of this dtype, channels-last, aligned to 16 bytes.
-[[nodiscard]] at::Tensor as_kernels_read(const at::Tensor& tensor, at::ScalarType type);
-/// The data of as_kernels_read(tensor, type), which `holder` keeps alive; nullptr for an undefined
+/// `tensor` in the form that kernels read: with this dtype, channels-last, aligned to 16 bytes.
+[[nodiscard]] at::Tensor to_kernel_format(const at::Tensor& tensor, at::ScalarType type);
+/// The data of to_kernel_format(tensor, type), which `holder` keeps alive; nullptr for an undefined
 /// tensor.
 [[nodiscard]] const void* optional_data(const at::Tensor& tensor, at::ScalarType type,
                                         at::Tensor& holder);

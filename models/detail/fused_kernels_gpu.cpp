@@ -10,7 +10,7 @@
 namespace precast::models::detail {
 namespace {
 
-bool run_on(const at::Tensor& x) {
+bool supports(const at::Tensor& x) {
   return x.is_cuda();
 }
 
@@ -34,7 +34,7 @@ bool fused_kernels_tested_on(at::Device device) {
 }
 
 const FusedKernels* gpu_kernels() {
-  static constexpr FusedKernels kKernels = {.run_on = run_on,
+  static constexpr FusedKernels kKernels = {.supports = supports,
                                             .norm_mask_bytes = batch_norm_mask_bytes,
                                             .norm_workspace_bytes = batch_norm_workspace_bytes,
                                             .norm_forward = launch<batch_norm_forward>,

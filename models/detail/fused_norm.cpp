@@ -25,7 +25,7 @@ struct Norm : torch::autograd::Function<Norm> {
                      inv_std = at::empty_like(weight);
     at::Tensor added, mask;
     if (residual) {
-      added = as_kernels_read(*residual, x.scalar_type());
+      added = to_kernel_format(*residual, x.scalar_type());
       if (norm.relu) mask = bytes_like(x, kernels.norm_mask_bytes(shape));
     }
     const at::Tensor workspace = bytes_like(x, kernels.norm_workspace_bytes(shape));

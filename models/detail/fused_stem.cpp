@@ -9,7 +9,7 @@
 namespace precast::models::detail {
 
 bool can_fuse_stem(const at::Tensor& images) {
-  if (!fused_kernels()->run_on(images)) return false;
+  if (!fused_kernels()->supports(images)) return false;
   const at::ScalarType type = images.scalar_type();
   return (type == at::kFloat || type == at::kHalf || type == at::kBFloat16) && images.dim() == 4 &&
          images.size(1) == kImageChannels && images.numel() > 0 && !images.requires_grad() &&

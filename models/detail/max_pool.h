@@ -10,7 +10,7 @@
 
 namespace precast::models::detail {
 
-/// at::max_pool2d with square windows as a module, which has no state.
+/// A module without state that computes at::max_pool2d with square windows.
 class PRECAST_API MaxPool2dImpl : public torch::nn::Module {
  public:
   MaxPool2dImpl(std::int64_t kernel, std::int64_t stride, std::int64_t padding)

@@ -58,8 +58,8 @@ BlurredLayers blurred_layers_of(const torch::nn::Module& module) {
   return layers;
 }
 
-NormKernels norm_kernels_of(const torch::nn::Module& module) {
-  NormKernels kernels;
+FusedLayerCounts fused_layer_counts_of(const torch::nn::Module& module) {
+  FusedLayerCounts kernels;
   for (const auto& child : module.modules(/*include_self=*/false)) {
     if (const auto* conv = child->as<BlurConv2dImpl>(); conv != nullptr) {
       if (conv->fuses_blur()) ++kernels.blurs;
@@ -69,10 +69,10 @@ NormKernels norm_kernels_of(const torch::nn::Module& module) {
       ++kernels.max_pools;
     const auto* norm = child->as<BatchNorm2dImpl>();
     if (norm == nullptr) continue;
-    if (norm->unfused_because().empty()) {
+    if (norm->unfused_reason().empty()) {
       ++kernels.fused;
     } else {
-      ++kernels.reference[norm->unfused_because()];
+      ++kernels.reference[norm->unfused_reason()];
     }
   }
   return kernels;

@@ -22,7 +22,7 @@ namespace precast::models::detail {
 /// The layers of type BlurConv2d in `module` that blur.
 [[nodiscard]] PRECAST_API BlurredLayers blurred_layers_of(const torch::nn::Module& module);
 /// Counts the layers of types BatchNorm2d, BlurConv2d and MaxPool2d in `module`.
-[[nodiscard]] PRECAST_API NormKernels norm_kernels_of(const torch::nn::Module& module);
+[[nodiscard]] PRECAST_API FusedLayerCounts fused_layer_counts_of(const torch::nn::Module& module);
 /// Moves the module without replacing its tensor objects, so that existing optimisers stay valid;
 /// drops gradients.
 PRECAST_API void move(torch::nn::Module& module, at::Device device, bool channels_last);
@@ -30,7 +30,7 @@ PRECAST_API void move(torch::nn::Module& module, at::Device device, bool channel
 /// A Model that wraps a torch::nn::Module with `at::Tensor forward(const Batch&)` or, if it needs
 /// only the first input, `at::Tensor forward(const at::Tensor&)`.
 template <typename Net>
-class ModuleModel final : public Model, public HasBlurredLayers, public HasNormKernels {
+class ModuleModel final : public Model, public HasBlurredLayers, public HasFusedLayerCounts {
  public:
   explicit ModuleModel(std::shared_ptr<Net> net) : net_(std::move(net)) {}
 
@@ -46,7 +46,9 @@ class ModuleModel final : public Model, public HasBlurredLayers, public HasNormK
   }
   [[nodiscard]] std::vector<NamedTensor> state() const override { return state_of(*net_); }
   [[nodiscard]] BlurredLayers blurred_layers() const override { return blurred_layers_of(*net_); }
-  [[nodiscard]] NormKernels norm_kernels() const override { return norm_kernels_of(*net_); }
+  [[nodiscard]] FusedLayerCounts fused_layer_counts() const override {
+    return fused_layer_counts_of(*net_);
+  }
   void train(bool training) override { net_->train(training); }
   void to(at::Device device, bool channels_last) override { move(*net_, device, channels_last); }
 

@@ -4,11 +4,11 @@
 
 namespace precast::models {
 
-HasNormKernels::~HasNormKernels() = default;
+HasFusedLayerCounts::~HasFusedLayerCounts() = default;
 
-NormKernels norm_kernels(const Model& model) {
-  const auto* known = dynamic_cast<const HasNormKernels*>(&model);
-  return known == nullptr ? NormKernels{} : known->norm_kernels();
+FusedLayerCounts fused_layer_counts(const Model& model) {
+  const auto* known = dynamic_cast<const HasFusedLayerCounts*>(&model);
+  return known == nullptr ? FusedLayerCounts{} : known->fused_layer_counts();
 }
 
 }  // namespace precast::models

@@ -14,7 +14,7 @@ namespace precast::models {
 
 /// How the batch norms (detail::BatchNorm2d) of a model with ModelSpec::fused_kernels are computed
 /// in training on a GPU, and which other layers use fused kernels.
-struct NormKernels {
+struct FusedLayerCounts {
   /// Number of norms computed by fused kernels.
   std::int64_t fused = 0;
   /// Numbers of the other norms, grouped by reason: {"ghost_batch_norm", 4}.
@@ -27,13 +27,13 @@ struct NormKernels {
 };
 
 /// A model that can count its fused layers, as models from as_model() can.
-class PRECAST_API HasNormKernels {
+class PRECAST_API HasFusedLayerCounts {
  public:
-  virtual ~HasNormKernels();
-  [[nodiscard]] virtual NormKernels norm_kernels() const = 0;
+  virtual ~HasFusedLayerCounts();
+  [[nodiscard]] virtual FusedLayerCounts fused_layer_counts() const = 0;
 };
 
-/// The numbers for `model`; all are 0 if it is not a HasNormKernels.
-[[nodiscard]] PRECAST_API NormKernels norm_kernels(const Model& model);
+/// The numbers for `model`; all are 0 if it is not a HasFusedLayerCounts.
+[[nodiscard]] PRECAST_API FusedLayerCounts fused_layer_counts(const Model& model);
 
 }  // namespace precast::models

@@ -75,7 +75,7 @@ class Normalize : public torch::autograd::Function<Normalize> {
   }
 };
 
-void update_running(const Statistics& statistics, const RankBatchNorm& norm) {
+void update_running(const Statistics& statistics, const SyncBatchNorm& norm) {
   const at::Tensor unbiased =
       statistics.variance * (statistics.count / (statistics.count - 1).clamp_min(1));
   norm.running_mean.lerp_(statistics.mean.to(norm.running_mean.scalar_type()), norm.momentum);
@@ -84,7 +84,7 @@ void update_running(const Statistics& statistics, const RankBatchNorm& norm) {
 
 }  // namespace
 
-at::Tensor rank_batch_norm(const at::Tensor& input, const RankBatchNorm& norm) {
+at::Tensor sync_batch_norm(const at::Tensor& input, const SyncBatchNorm& norm) {
   const at::Tensor x = input.to(norm.weight.scalar_type());
   Statistics statistics;
   {

@@ -33,7 +33,7 @@ at::Tensor gather_rows(const at::Tensor& row, Communicator& ranks) {
 class KernelNormalize : public torch::autograd::Function<KernelNormalize> {
  public:
   static Variable forward(AutogradContext* context, const Variable& input, const Variable& weight,
-                          const Variable& bias, const RankBatchNorm& norm) {
+                          const Variable& bias, const SyncBatchNorm& norm) {
     const at::Tensor x = input.contiguous(input.suggest_memory_format());
     const std::int64_t channels = x.size(1);
     const auto [own_mean, own_inverse_std] = at::batch_norm_stats(x, norm.eps);
@@ -74,7 +74,7 @@ class KernelNormalize : public torch::autograd::Function<KernelNormalize> {
 
 }  // namespace
 
-at::Tensor rank_batch_norm_cuda(const at::Tensor& x, const RankBatchNorm& norm) {
+at::Tensor sync_batch_norm_cuda(const at::Tensor& x, const SyncBatchNorm& norm) {
   // If the first rank had no samples, the kernel would divide by zero on every rank.
   require(x.numel() > 0, "every rank normalises at least one sample");
   return KernelNormalize::apply(x, norm.weight, norm.bias, norm);

@@ -14,11 +14,11 @@ std::vector<double> drop_rates(const StochasticDepthOptions& options, std::size_
   return rates;
 }
 
-at::Tensor drop_branch(const at::Tensor& branch, double drop_rate, bool by_sample) {
+at::Tensor drop_branch(const at::Tensor& branch, double drop_rate, bool per_sample) {
   if (drop_rate == 0) return branch;
-  const double stays = 1 - drop_rate;
-  at::Tensor mask = at::empty({by_sample ? branch.size(0) : 1, 1, 1, 1}, branch.options());
-  mask.bernoulli_(stays).div_(stays);
+  const double survival_rate = 1 - drop_rate;
+  at::Tensor mask = at::empty({per_sample ? branch.size(0) : 1, 1, 1, 1}, branch.options());
+  mask.bernoulli_(survival_rate).div_(survival_rate);
   return branch * mask;
 }
 

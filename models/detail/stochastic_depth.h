@@ -13,7 +13,7 @@ namespace precast::models::detail {
 struct StochasticDepthOptions {
   double drop_rate = 0;
   /// Whether to draw for each sample instead of once per batch.
-  bool by_sample = false;
+  bool per_sample = false;
   /// Whether block i of n, counted from 1, has the rate drop_rate * i / n instead of drop_rate.
   bool linear = true;
 };
@@ -22,11 +22,11 @@ struct StochasticDepthOptions {
 [[nodiscard]] PRECAST_API std::vector<double> drop_rates(const StochasticDepthOptions& options,
                                                          std::size_t blocks);
 
-/// Drops a branch at random, like torchvision.ops.stochastic_depth in mode "row" (`by_sample`) or
+/// Drops a branch at random, like torchvision.ops.stochastic_depth in mode "row" (`per_sample`) or
 /// "batch": a branch that is kept is divided by its probability of being kept. Draws from the
 /// device's default generator, as torchvision does; with a rate of 0, draws nothing and returns
 /// `branch`.
 [[nodiscard]] PRECAST_API at::Tensor drop_branch(const at::Tensor& branch, double drop_rate,
-                                                 bool by_sample);
+                                                 bool per_sample);
 
 }  // namespace precast::models::detail

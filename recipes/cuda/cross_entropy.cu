@@ -8,25 +8,25 @@ namespace {
 
 /// Rows of up to this size are kept in shared memory, so that they are read from global memory
 /// once.
-constexpr std::size_t kMostCachedBytes = 32 << 10;
+constexpr std::size_t kMaxCachedBytes = 32 << 10;
 
 /// The workspace: the number of rows that count, then the loss of each row.
 struct Workspace {
-  float* counted;
+  float* valid_rows;
   float* losses;
   explicit Workspace(const CrossEntropyCall& call)
-      : counted(static_cast<float*>(call.workspace)), losses(counted + 1) {}
+      : valid_rows(static_cast<float*>(call.workspace)), losses(valid_rows + 1) {}
 };
 
 /// Counts the rows whose label is not ignored, with one block.
-__global__ void __launch_bounds__(kMostRowThreads)
-    count_kernel(std::int64_t rows, CrossEntropyCall call, float* counted) {
-  PRECAST_SHARED(of_warps, int[kMostRowWarps]);
+__global__ void __launch_bounds__(kMaxRowThreads)
+    count_kernel(std::int64_t rows, CrossEntropyCall call, float* valid_rows) {
+  PRECAST_SHARED(warp_values, int[kMaxRowWarps]);
   int count = 0;
   for (std::int64_t row = threadIdx.x; row < rows; row += blockDim.x)
     count += call.labels[row] != call.ignored_label ? 1 : 0;
-  count = combined(count, Sum{}, of_warps);
-  if (threadIdx.x == 0) *counted = static_cast<float>(count);
+  count = block_reduce(count, Sum{}, warp_values);
+  if (threadIdx.x == 0) *valid_rows = static_cast<float>(count);
 }
 
 /// The row of a block. In every pass over the row, a thread reads the same packs.
@@ -65,37 +65,37 @@ __device__ void write_zeros(Pack<T, V>* to, int packs) {
 /// over its classes of exp(logit - largest) and of logit - largest.
 struct Softmax {
   float largest;
-  float exps;
+  float sum_exp;
   float sum;
 };
 
 template <typename T, int V, bool kCached>
 __device__ Softmax softmax_of(const Row<T, V, kCached>& row) {
-  PRECAST_SHARED(largest_of_warps, float[kMostRowWarps]);
-  PRECAST_SHARED(exps_of_warps, float[kMostRowWarps]);
-  PRECAST_SHARED(sums_of_warps, float[kMostRowWarps]);
+  PRECAST_SHARED(warp_maxima, float[kMaxRowWarps]);
+  PRECAST_SHARED(warp_sum_exps, float[kMaxRowWarps]);
+  PRECAST_SHARED(warp_sums, float[kMaxRowWarps]);
   float largest = -INFINITY;
   row.for_each(true, [&](const Pack<T, V>& pack, int) {
     PRECAST_UNROLL
     for (int v = 0; v < V; ++v) largest = fmaxf(largest, to_float(pack.values[v]));
   });
-  largest = combined(largest, Largest{}, largest_of_warps);
-  float exps = 0, sum = 0;
+  largest = block_reduce(largest, Largest{}, warp_maxima);
+  float sum_exp = 0, sum = 0;
   row.for_each(false, [&](const Pack<T, V>& pack, int) {
     PRECAST_UNROLL
     for (int v = 0; v < V; ++v) {
       const float value = to_float(pack.values[v]) - largest;
-      exps += expf(value);
+      sum_exp += expf(value);
       sum += value;
     }
   });
-  exps = combined(exps, Sum{}, exps_of_warps);
-  return {largest, exps, combined(sum, Sum{}, sums_of_warps)};
+  sum_exp = block_reduce(sum_exp, Sum{}, warp_sum_exps);
+  return {largest, sum_exp, block_reduce(sum, Sum{}, warp_sums)};
 }
 
 template <typename T, int V, bool kCached>
-__global__ void __launch_bounds__(kMostRowThreads)
-    row_kernel(LogitsShape shape, CrossEntropyCall call, const float* __restrict__ counted,
+__global__ void __launch_bounds__(kMaxRowThreads)
+    row_kernel(LogitsShape shape, CrossEntropyCall call, const float* __restrict__ valid_rows,
                float* __restrict__ losses) {
   PRECAST_DYNAMIC_SHARED(cache, Pack<T, V>);
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * shape.classes;
@@ -114,25 +114,25 @@ __global__ void __launch_bounds__(kMostRowThreads)
   }
   const bool is_class = label >= 0 && label < shape.classes;
   const Softmax softmax = softmax_of(row);
-  const float kept = 1 - call.label_smoothing;
+  const float confidence = 1 - call.label_smoothing;
   const float spread = call.label_smoothing / static_cast<float>(shape.classes);
   if (threadIdx.x == 0) {
     const float label_logit = is_class ? to_float(values[label]) : NAN;
-    float loss = logf(softmax.exps) - kept * (label_logit - softmax.largest);
+    float loss = logf(softmax.sum_exp) - confidence * (label_logit - softmax.largest);
     // Without smoothing, a logit of -infinity must not turn the loss into NaN.
     if (spread > 0) loss -= spread * softmax.sum;
     losses[blockIdx.x] = loss;
   }
   if (gradient == nullptr) return;
 
-  const float scale = (call.d_loss != nullptr ? *call.d_loss : 1) / *counted;
-  const float share = is_class ? scale / softmax.exps : NAN;
+  const float scale = (call.d_loss != nullptr ? *call.d_loss : 1) / *valid_rows;
+  const float share = is_class ? scale / softmax.sum_exp : NAN;
   row.for_each(false, [&](const Pack<T, V>& pack, int i) {
     Pack<T, V> out;
     PRECAST_UNROLL
     for (int v = 0; v < V; ++v) {
       float value = expf(to_float(pack.values[v]) - softmax.largest) * share - spread * scale;
-      if (i * V + v == label) value -= kept * scale;
+      if (i * V + v == label) value -= confidence * scale;
       round_to(value, out.values[v]);
     }
     gradient[i] = out;
@@ -140,14 +140,14 @@ __global__ void __launch_bounds__(kMostRowThreads)
 }
 
 /// Computes the mean loss with one block. Sums in float64, because there may be many rows.
-__global__ void __launch_bounds__(kMostRowThreads)
-    mean_kernel(std::int64_t rows, const float* __restrict__ counted,
+__global__ void __launch_bounds__(kMaxRowThreads)
+    mean_kernel(std::int64_t rows, const float* __restrict__ valid_rows,
                 const float* __restrict__ losses, float* loss) {
-  PRECAST_SHARED(of_warps, double[kMostRowWarps]);
+  PRECAST_SHARED(warp_values, double[kMaxRowWarps]);
   double sum = 0;
   for (std::int64_t row = threadIdx.x; row < rows; row += blockDim.x) sum += double{losses[row]};
-  sum = combined(sum, Sum{}, of_warps);
-  if (threadIdx.x == 0) *loss = static_cast<float>(sum / double{*counted});
+  sum = block_reduce(sum, Sum{}, warp_values);
+  if (threadIdx.x == 0) *loss = static_cast<float>(sum / double{*valid_rows});
 }
 
 template <typename T, int V>
@@ -156,12 +156,12 @@ void run_rows(const LogitsShape& shape, const CrossEntropyCall& call, cudaStream
   const auto rows = static_cast<unsigned>(shape.rows);
   const unsigned threads = row_threads(shape);
   const std::size_t row_bytes = static_cast<std::size_t>(shape.classes) * sizeof(T);
-  if (row_bytes <= kMostCachedBytes)
+  if (row_bytes <= kMaxCachedBytes)
     PRECAST_LAUNCH((row_kernel<T, V, true>), rows, threads, row_bytes, stream, shape, call,
-                   workspace.counted, workspace.losses);
+                   workspace.valid_rows, workspace.losses);
   else
     PRECAST_LAUNCH((row_kernel<T, V, false>), rows, threads, 0, stream, shape, call,
-                   workspace.counted, workspace.losses);
+                   workspace.valid_rows, workspace.losses);
 }
 
 }  // namespace
@@ -178,11 +178,12 @@ std::size_t cross_entropy_bytes(const LogitsShape& shape, bool gradient) {
 
 void cross_entropy(const LogitsShape& shape, const CrossEntropyCall& call, cudaStream_t stream) {
   const Workspace workspace(call);
-  PRECAST_LAUNCH(count_kernel, 1, kMostRowThreads, 0, stream, shape.rows, call, workspace.counted);
+  PRECAST_LAUNCH(count_kernel, 1, kMaxRowThreads, 0, stream, shape.rows, call,
+                 workspace.valid_rows);
   for_pack(shape.type, shape.classes,
            [&]<typename T, int V>(T) { run_rows<T, V>(shape, call, stream); });
   if (call.loss != nullptr)
-    PRECAST_LAUNCH(mean_kernel, 1, kMostRowThreads, 0, stream, shape.rows, workspace.counted,
+    PRECAST_LAUNCH(mean_kernel, 1, kMaxRowThreads, 0, stream, shape.rows, workspace.valid_rows,
                    workspace.losses, call.loss);
 }
 

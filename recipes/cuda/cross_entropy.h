@@ -41,7 +41,7 @@ struct CrossEntropyCall {
 };
 
 [[nodiscard]] std::size_t cross_entropy_workspace_bytes(const LogitsShape& shape);
-/// Bytes that the launches of a call read and write. A launch counts each byte once.
+/// Bytes that the launches of a call read and write. Within a launch, each byte counts once.
 [[nodiscard]] std::size_t cross_entropy_bytes(const LogitsShape& shape, bool gradient);
 
 /// loss = mean over rows of -sum over classes of target * log softmax(logits), where the target is

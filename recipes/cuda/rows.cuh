@@ -7,15 +7,15 @@
 
 namespace precast::recipes {
 
-constexpr int kMostRowThreads = 512;
-constexpr int kMostRowWarps = kMostRowThreads / 32;
+constexpr int kMaxRowThreads = 512;
+constexpr int kMaxRowWarps = kMaxRowThreads / 32;
 
-/// Number of threads in the block of a row: a power of two that depends only on the shape, so that
+/// Number of threads per block, for one row: a power of two that depends only on the shape, so that
 /// sums have the same order on every GPU.
 inline unsigned row_threads(const LogitsShape& shape) {
   const int packs = shape.classes / pack_of(shape.type, shape.classes);
   int threads = 32;
-  while (threads < kMostRowThreads && threads < packs) threads *= 2;
+  while (threads < kMaxRowThreads && threads < packs) threads *= 2;
   return static_cast<unsigned>(threads);
 }
 
@@ -31,19 +31,19 @@ struct Largest {
 };
 
 /// Combines the values of all threads of the block and returns the result in every thread. The
-/// order depends only on the number of threads. `of_warps` is shared memory that no other call
+/// order depends only on the number of threads. `warp_values` is shared memory that no other call
 /// uses.
 /// @pre all threads of the block call this function; the block consists of complete warps
 template <typename Value, typename Combine>
-__device__ Value combined(Value value, Combine combine, Value (&of_warps)[kMostRowWarps]) {
+__device__ Value block_reduce(Value value, Combine combine, Value (&warp_values)[kMaxRowWarps]) {
   for (int offset = warpSize / 2; offset > 0; offset /= 2)
     value = combine(value, __shfl_xor_sync(~0U, value, offset));
   const int thread = static_cast<int>(threadIdx.x);
-  if (thread % warpSize == 0) of_warps[thread / warpSize] = value;
+  if (thread % warpSize == 0) warp_values[thread / warpSize] = value;
   __syncthreads();
-  value = of_warps[0];
+  value = warp_values[0];
   const int warps = static_cast<int>(blockDim.x) / warpSize;
-  for (int warp = 1; warp < warps; ++warp) value = combine(value, of_warps[warp]);
+  for (int warp = 1; warp < warps; ++warp) value = combine(value, warp_values[warp]);
   return value;
 }
 

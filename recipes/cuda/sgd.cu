@@ -8,7 +8,7 @@ constexpr int kSgdThreads = 256;
 /// Number of elements that a thread reads at a time.
 constexpr int kSgdPack = 4;
 
-/// The tensors of a launch, as an argument of its kernel; none of them is empty.
+/// The tensors of a launch, as an argument of its kernel. Empty tensors are left out.
 struct SgdTable {
   SgdTensor tensors[kSgdMostTensors];
   /// The index of each tensor's first chunk.
@@ -140,10 +140,10 @@ struct Squares {
 };
 
 /// Returns the block's sum in thread 0. The order of the additions is fixed.
-__device__ Squares sum_of_block(const Squares& mine) {
+__device__ Squares block_sum(const Squares& squares) {
   PRECAST_SHARED(sums, Squares[kSgdThreads]);
   const int thread = static_cast<int>(threadIdx.x);
-  sums[thread] = mine;
+  sums[thread] = squares;
   for (int half = kSgdThreads / 2; half > 0; half /= 2) {
     __syncthreads();
     if (thread >= half) continue;
@@ -181,7 +181,7 @@ __global__ void __launch_bounds__(kSgdThreads)
   const SumSquares sum{tensor.gradient, tensor.gradient_type, unscaled_by(call.grad_scale),
                        &squares};
   for_elements(chunk.first, tensor.count, is_aligned(tensor.gradient, tensor.gradient_type), sum);
-  squares = sum_of_block(squares);
+  squares = block_sum(squares);
   if (threadIdx.x == 0) partial[blockIdx.x] = squares;
 }
 
@@ -193,7 +193,7 @@ __global__ void __launch_bounds__(kSgdThreads)
     squares.sum += partial[i].sum;
     squares.not_finite += partial[i].not_finite;
   }
-  squares = sum_of_block(squares);
+  squares = block_sum(squares);
   if (threadIdx.x != 0) return;
   const float norm = sqrtf(squares.sum);
   const float clip = call.max_norm / (norm + 1e-6F);

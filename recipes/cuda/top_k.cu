@@ -8,53 +8,53 @@ namespace {
 constexpr int kNoRank = 0x7fffffff;
 
 /// Whether a logit comes before the label's logit.
-struct Before {
+struct PrecedesLabel {
   float label_logit;
   std::int64_t label;
-  __device__ __forceinline__ bool operator()(float logit, int place) const {
+  __device__ __forceinline__ bool operator()(float logit, int index) const {
     const bool is_nan = logit != logit;
     const bool label_is_nan = label_logit != label_logit;
     if (is_nan != label_is_nan) return is_nan;
-    if (is_nan || logit == label_logit) return place < label;
+    if (is_nan || logit == label_logit) return index < label;
     return logit > label_logit;
   }
 };
 
 /// ranks[row] = the number of logits before the label's logit.
 template <typename T, int V>
-__global__ void __launch_bounds__(kMostRowThreads)
+__global__ void __launch_bounds__(kMaxRowThreads)
     rank_kernel(LogitsShape shape, const T* __restrict__ logits,
                 const std::int64_t* __restrict__ labels, int* __restrict__ ranks) {
-  PRECAST_SHARED(of_warps, int[kMostRowWarps]);
+  PRECAST_SHARED(warp_values, int[kMaxRowWarps]);
   const std::int64_t label = labels[blockIdx.x];
   if (label < 0 || label >= shape.classes) {
     if (threadIdx.x == 0) ranks[blockIdx.x] = kNoRank;
     return;
   }
   const T* const row = logits + static_cast<std::int64_t>(blockIdx.x) * shape.classes;
-  const Before before{to_float(row[label]), label};
+  const PrecedesLabel precedes{to_float(row[label]), label};
   int rank = 0;
   for (int i = static_cast<int>(threadIdx.x); i < shape.classes / V;
        i += static_cast<int>(blockDim.x)) {
     const auto pack = reinterpret_cast<const Pack<T, V>*>(row)[i];
     PRECAST_UNROLL
-    for (int v = 0; v < V; ++v) rank += before(to_float(pack.values[v]), i * V + v) ? 1 : 0;
+    for (int v = 0; v < V; ++v) rank += precedes(to_float(pack.values[v]), i * V + v) ? 1 : 0;
   }
-  rank = combined(rank, Sum{}, of_warps);
+  rank = block_reduce(rank, Sum{}, warp_values);
   if (threadIdx.x == 0) ranks[blockIdx.x] = rank;
 }
 
 /// Counts the rows whose rank is below k, with one block.
-__global__ void __launch_bounds__(kMostRowThreads)
+__global__ void __launch_bounds__(kMaxRowThreads)
     count_ranks_kernel(std::int64_t rows, const int* __restrict__ ranks, std::int64_t k,
                        double* to) {
-  PRECAST_SHARED(of_warps, int[kMostRowWarps]);
+  PRECAST_SHARED(warp_values, int[kMaxRowWarps]);
   int count = 0;
   for (std::int64_t row = threadIdx.x; row < rows; row += blockDim.x) {
     const int rank = ranks[row];
     count += rank != kNoRank && rank < k ? 1 : 0;
   }
-  count = combined(count, Sum{}, of_warps);
+  count = block_reduce(count, Sum{}, warp_values);
   if (threadIdx.x == 0) *to = static_cast<double>(count);
 }
 
@@ -76,7 +76,7 @@ void count_top_k(const LogitsShape& shape, const TopKCall& call, cudaStream_t st
     PRECAST_LAUNCH((rank_kernel<T, V>), static_cast<unsigned>(shape.rows), row_threads(shape), 0,
                    stream, shape, static_cast<const T*>(call.logits), call.labels, ranks);
   });
-  PRECAST_LAUNCH(count_ranks_kernel, 1, kMostRowThreads, 0, stream, shape.rows, ranks, call.k,
+  PRECAST_LAUNCH(count_ranks_kernel, 1, kMaxRowThreads, 0, stream, shape.rows, ranks, call.k,
                  call.count);
 }
 

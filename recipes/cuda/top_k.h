@@ -30,7 +30,7 @@ struct TopKCall {
 };
 
 [[nodiscard]] std::size_t top_k_workspace_bytes(const LogitsShape& shape);
-/// Bytes that the launches of a call read and write. A launch counts each byte once.
+/// Bytes that the launches of a call read and write. Within a launch, each byte counts once.
 [[nodiscard]] std::size_t top_k_bytes(const LogitsShape& shape);
 
 /// count = the number of rows whose label is among the k largest logits. The order is the same as

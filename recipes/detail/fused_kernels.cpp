@@ -14,9 +14,9 @@ const FusedKernels* fused_kernels() {
   return chosen_kernels();
 }
 
-bool run_fused_kernels_on(const at::Tensor& tensor) {
+bool has_fused_kernels_for(const at::Tensor& tensor) {
   const FusedKernels* const kernels = fused_kernels();
-  return kernels != nullptr && kernels->run_on(tensor);
+  return kernels != nullptr && kernels->supports(tensor);
 }
 
 void set_fused_kernels(const FusedKernels* kernels) {

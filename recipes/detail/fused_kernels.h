@@ -11,13 +11,13 @@
 
 namespace precast::recipes::detail {
 
-/// The functions of recipes/cuda for one kind of device. `on` is any tensor of the call; it
-/// determines the device and its stream.
+/// The functions of recipes/cuda for one type of device (GPU or, in tests, the host). `on` is any
+/// tensor of the call; it determines the device and its stream.
 struct FusedKernels {
   template <typename Shape, typename Call>
   using Launch = void (*)(const at::Tensor& on, const Shape& shape, const Call& call);
 
-  bool (*run_on)(const at::Tensor& tensor);
+  bool (*supports)(const at::Tensor& tensor);
   std::size_t (*cross_entropy_workspace_bytes)(const LogitsShape& shape);
   std::size_t (*top_k_workspace_bytes)(const LogitsShape& shape);
   std::size_t (*gradient_norm_workspace_bytes)(SgdTensors tensors);
@@ -33,7 +33,7 @@ struct FusedKernels {
 /// The kernels that the fused ops call: gpu_kernels(), unless a test has replaced them.
 [[nodiscard]] PRECAST_API const FusedKernels* fused_kernels();
 /// Whether there are kernels for the tensor's device.
-[[nodiscard]] bool run_fused_kernels_on(const at::Tensor& tensor);
+[[nodiscard]] bool has_fused_kernels_for(const at::Tensor& tensor);
 /// Replaces the kernels, in tests that run kernels on the host or count calls. Not thread-safe.
 /// `kernels` is borrowed.
 PRECAST_API void set_fused_kernels(const FusedKernels* kernels);

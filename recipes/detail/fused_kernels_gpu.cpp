@@ -7,7 +7,7 @@
 namespace precast::recipes::detail {
 namespace {
 
-bool run_on(const at::Tensor& tensor) {
+bool supports(const at::Tensor& tensor) {
   return tensor.is_cuda();
 }
 
@@ -22,7 +22,7 @@ void launch(const at::Tensor& on, const Shape& shape, const Call& call) {
 
 const FusedKernels* gpu_kernels() {
   static constexpr FusedKernels kKernels = {
-      .run_on = run_on,
+      .supports = supports,
       .cross_entropy_workspace_bytes = recipes::cross_entropy_workspace_bytes,
       .top_k_workspace_bytes = recipes::top_k_workspace_bytes,
       .gradient_norm_workspace_bytes = recipes::gradient_norm_workspace_bytes,

@@ -77,7 +77,7 @@ struct CrossEntropyOp : torch::autograd::Function<CrossEntropyOp> {
 }  // namespace
 
 bool can_fuse(const at::Tensor& logits, const at::Tensor& labels) {
-  if (!run_fused_kernels_on(logits)) return false;
+  if (!has_fused_kernels_for(logits)) return false;
   const at::ScalarType type = logits.scalar_type();
   return (type == at::kFloat || type == at::kHalf || type == at::kBFloat16) && logits.dim() == 2 &&
          logits.numel() > 0 && logits.size(0) <= INT32_MAX && logits.size(1) <= INT32_MAX &&

@@ -13,9 +13,9 @@ struct BceOptions {
   /// Whether to sum over the classes instead of taking their mean.
   bool sum_classes = false;
   /// From 0 to below 1: a target above it counts as 1, any other as 0. Below 0: targets are
-  /// unchanged. Unless it is between the two targets of a class index, label_smoothing / classes
-  /// and 1 - label_smoothing + label_smoothing / classes, it makes all targets equal (make_plan()
-  /// of tools/app/plan.h refuses this).
+  /// unchanged. With label smoothing s and C classes, the targets of a class index are s / C and
+  /// 1 - s + s / C. A threshold below s / C, or at or above 1 - s + s / C, would make all targets
+  /// equal; make_plan() (tools/app/plan.h) rejects it.
   double target_threshold = -1;
 
   void options(Schema& schema);

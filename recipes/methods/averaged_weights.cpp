@@ -54,7 +54,7 @@ class Swap final : public Method::EvalGuard {
       at::_foreach_copy_(weights_, saved_);
     } catch (const std::exception& failure) {
       // Reached only if the device has failed; all later calls then also fail.
-      log_warning("method {}: the training weights could not be put back after the evaluation: {}",
+      log_warning("method {}: the training weights could not be restored after the evaluation: {}",
                   method_, failure.what());
     }
   }
@@ -83,7 +83,7 @@ void AveragingMethod::copy(const Model& model) {
   at::_foreach_copy_(averages_, floating_state(model));
 }
 
-void AveragingMethod::move_towards(const Model& model, double share) {
+void AveragingMethod::update_averages(const Model& model, double share) {
   const at::NoGradGuard no_grad;
   const Tensors state = floating_state(model);
   at::_foreach_lerp_(averages_, state, share);

@@ -15,8 +15,8 @@
 
 namespace precast::recipes {
 
-/// The base of ema and swa: a method with a second set of weights, the averages, which is evaluated
-/// instead of the weights themselves once it has been updated. The averages contain parameters and
+/// The base class of ema and swa: a method with a second set of weights, the averages. After their
+/// first update, the averages are evaluated instead of the weights. They contain parameters and
 /// floating-point buffers (running statistics), like torch.optim.swa_utils.AveragedModel with
 /// use_buffers=True; integer buffers are not averaged, and buffers that are not finite at the start
 /// (masks of -inf) are copied instead. Values are swapped, not tensors, so code that refers to a
@@ -38,7 +38,7 @@ class AveragingMethod : public MethodWithoutGradientHooks {
   /// Copies the model's weights.
   void copy(const Model& model);
   /// average += share * (weight - average).
-  void move_towards(const Model& model, double share);
+  void update_averages(const Model& model, double share);
 
   /// Number of updates that the averages include.
   std::int64_t updates_ = 0;
@@ -48,7 +48,7 @@ class AveragingMethod : public MethodWithoutGradientHooks {
   /// One for each floating-point tensor of the model's state, in its order.
   std::vector<at::Tensor> averages_;
   std::vector<std::string> names_;
-  /// The indices of those that are copied instead of averaged.
+  /// The indices of the tensors that are copied instead of averaged.
   std::vector<std::size_t> copied_;
 };
 

@@ -25,7 +25,8 @@ class BatchResize final : public MethodWithoutGradientHooks {
     return kind != TargetKind::class_mask;
   }
   void options(Schema& schema) override {
-    schema.add("mode", &mode_, "how images are made smaller").choices({"resize", "crop"});
+    schema.add("mode", &mode_, "resize: nearest pixel; crop: one random position for the batch")
+        .choices({"resize", "crop"});
     schema
         .add("initial_scale", &initial_scale_, "side at the start, as a fraction of the full side")
         .above(0)
@@ -70,7 +71,7 @@ class BatchResize final : public MethodWithoutGradientHooks {
     const std::int64_t to = side(width, scale(run_.share_done(global_step)));
     if (to == width) return;
     const double factor = static_cast<double>(to) / static_cast<double>(width);
-    const std::int64_t height = std::max<std::int64_t>(1, whole_share(factor, images.size(2)));
+    const std::int64_t height = std::max<std::int64_t>(1, floor_share(factor, images.size(2)));
     images = mode_ == "resize" ? at::upsample_nearest2d(images, {height, to}, factor, factor)
                                : cropped(images, height, to, global_step);
   }
@@ -83,12 +84,12 @@ class BatchResize final : public MethodWithoutGradientHooks {
     return initial_scale_ + (1 - initial_scale_) * share;
   }
 
-  [[nodiscard]] std::int64_t side(std::int64_t whole, double scale) const {
+  [[nodiscard]] std::int64_t side(std::int64_t full_side, double scale) const {
     const auto increment = static_cast<double>(increment_);
     // nearbyint rounds half to even, as Python's round does.
     const auto rounded = static_cast<std::int64_t>(
-        std::nearbyint(static_cast<double>(whole) * scale / increment) * increment);
-    return std::clamp(rounded, std::min(increment_, whole), whole);
+        std::nearbyint(static_cast<double>(full_side) * scale / increment) * increment);
+    return std::clamp(rounded, std::min(increment_, full_side), full_side);
   }
 
   [[nodiscard]] at::Tensor cropped(const at::Tensor& images, std::int64_t height,
@@ -96,11 +97,11 @@ class BatchResize final : public MethodWithoutGradientHooks {
     RandomStream random(derived_seed(run_.seed, "batch_resize"),
                         static_cast<std::uint32_t>(run_.rank),
                         static_cast<std::uint64_t>(global_step), RandomUse::transform);
-    const auto place = [&](std::int64_t from, std::int64_t to) {
+    const auto random_offset = [&](std::int64_t from, std::int64_t to) {
       return static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(from - to) + 1));
     };
-    const std::int64_t top = place(images.size(2), height);
-    const std::int64_t left = place(images.size(3), width);
+    const std::int64_t top = random_offset(images.size(2), height);
+    const std::int64_t left = random_offset(images.size(3), width);
     return images.narrow(2, top, height)
         .narrow(3, left, width)
         .contiguous(images.suggest_memory_format());

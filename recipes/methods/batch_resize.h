@@ -12,8 +12,8 @@ namespace precast::recipes {
 /// fraction `finetune_fraction`. The width is rounded to a multiple of `size_increment`, half to
 /// even, but never to 0; the height is scaled by the same factor and rounded down. With
 /// `progressive_resize`, the loader delivers small images, which also saves decoding time; this
-/// method is for sources of fixed size and for changes within an epoch.
-/// Options: mode, `resize` (default; nearest pixel, as Composer's code) or `crop` (one random
+/// method is for sources whose images have a fixed size, and for changes within an epoch.
+/// Options: mode, `resize` (default; nearest pixel, as in Composer's code) or `crop` (one random
 /// position for the whole batch, a function of seed, step and rank); initial_scale, in (0, 1],
 /// default 0.5; delay_fraction, default 0.5, and finetune_fraction, default 0.2, whose sum is at
 /// most 1; size_increment, px, default 4.

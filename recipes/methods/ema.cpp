@@ -19,7 +19,7 @@ class Ema final : public AveragingMethod {
     if (updates_ == 0) {
       copy(model);
     } else {
-      move_towards(model, 1 - decay_);
+      update_averages(model, 1 - decay_);
     }
     ++updates_;
   }

@@ -3,12 +3,11 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_foreach_mul.h>
-#include <ATen/ops/_foreach_norm.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/reciprocal.h>
-#include <ATen/ops/stack.h>
 
 #include "framework/api/model.h"
+#include "recipes/optim/layerwise.h"
 
 namespace precast::recipes {
 namespace {
@@ -24,13 +23,12 @@ class GradientClipping final : public Method {
 
   void on_gradients(Model& model) override {
     const at::NoGradGuard no_grad;
-    std::vector<at::Tensor> gradients;
+    Tensors gradients;
     for (const NamedTensor& parameter : model.parameters()) {
       if (parameter.tensor.grad().defined()) gradients.push_back(parameter.tensor.grad());
     }
     if (gradients.empty()) return;
-    const at::Tensor norm =
-        at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients, /*ord=*/2)));
+    const at::Tensor norm = at::linalg_vector_norm(norms_of(gradients));
     // Multiplies even by 1, because the host would have to wait for the norm to skip this.
     const at::Tensor factor = ((norm + kEpsilon).reciprocal() * max_norm_).clamp_max(1.0);
     at::_foreach_mul_(gradients, factor);

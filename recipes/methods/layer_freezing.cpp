@@ -10,8 +10,8 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-/// Trainable parameters by layer, in the model's order. Layers without one, which training.freeze
-/// has frozen, are left out, so that the last layer is one that learns.
+/// The trainable parameters of each layer, in the model's order. Layers that training.freeze has
+/// frozen are left out, so the last layer of the result is trainable.
 std::vector<Tensors> layers_of(const Model& model) {
   std::vector<Tensors> layers;
   std::string last;
@@ -39,7 +39,7 @@ class LayerFreezing final : public Method {
   void on_run(const RunFacts& run) override { run_ = run; }
 
   void on_epoch_begin(std::int64_t epoch, Model& model) override {
-    // An epoch may be repeated after a checkpoint was restored.
+    // An epoch may begin a second time, after a checkpoint has been restored.
     for (const at::Tensor& parameter : frozen_) parameter.requires_grad_(true);
     frozen_.clear();
     const std::vector<Tensors> layers = layers_of(model);

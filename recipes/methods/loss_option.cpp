@@ -14,12 +14,12 @@ void set_option(TrainPlan& plan, const std::string& method, const std::string& o
   const ConfigNode* const given = plan.loss.options.find(option);
   Value recipes{};
   if (given != nullptr && (!read_value(*given, &recipes) || recipes != value)) {
-    const std::string place =
+    const std::string set_by =
         given->origin.source.empty() ? "which another method sets" : given->origin.text();
     throw ConfigError(
         fmt::format("method {}: expected a recipe without loss.{}, or with the method's value {}, "
                     "got {} ({}). Remove the key or the method",
-                    method, option, value, given->text(), place));
+                    method, option, value, given->text(), set_by));
   }
   plan.loss.set(option, fmt::format("{}", value));
 }

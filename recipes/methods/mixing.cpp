@@ -42,7 +42,7 @@ void mix_inputs(Batch& batch, const auto& mixed) {
     auto& [name, input] = batch.fields.at(i);
     if (!input.is_floating_point()) {
       throw ConfigError(
-          fmt::format("mixup: expected inputs of a floating-point type, got '{}' of type {} "
+          fmt::format("method mixup: expected inputs of a floating-point type, got '{}' of type {} "
                       "(data.inputs)",
                       name, c10::toString(input.scalar_type())));
     }
@@ -55,10 +55,10 @@ void check_images(const Batch& batch) {
   for (const std::size_t i : input_fields(batch)) {
     const auto& [name, input] = batch.fields.at(i);
     if (is_image(input)) continue;
-    throw ConfigError(
-        fmt::format("cutmix: expected images [N, C, H, W] as inputs, got '{}' with {} dimensions "
-                    "(data.inputs)",
-                    name, input.dim()));
+    throw ConfigError(fmt::format(
+        "method cutmix: expected images [N, C, H, W] as inputs, got '{}' with {} dimensions "
+        "(data.inputs)",
+        name, input.dim()));
   }
 }
 
@@ -68,17 +68,17 @@ struct Extent {
   [[nodiscard]] std::int64_t size() const { return end - begin; }
 };
 
-/// The range around `middle` that covers the fraction `share` of `side`, clipped to [0, `side`].
-Extent extent(std::int64_t middle, double share, std::int64_t side) {
+/// The range around `centre` that covers the fraction `share` of `side`, clipped to [0, `side`].
+Extent extent(std::int64_t centre, double share, std::int64_t side) {
   const auto half = static_cast<std::int64_t>(0.5 * share * static_cast<double>(side));
-  return {std::max<std::int64_t>(0, middle - half), std::min(side, middle + half)};
+  return {std::max<std::int64_t>(0, centre - half), std::min(side, centre + half)};
 }
 
 /// A rectangle of pixels.
 struct Box {
   Extent rows, columns;
   [[nodiscard]] double area() const { return static_cast<double>(rows.size() * columns.size()); }
-  [[nodiscard]] at::Tensor of(const at::Tensor& images) const {
+  [[nodiscard]] at::Tensor crop(const at::Tensor& images) const {
     return images.narrow(2, rows.begin, rows.size()).narrow(3, columns.begin, columns.size());
   }
 };
@@ -134,7 +134,7 @@ void cut_mix(Batch& batch, double share, std::int64_t x, std::int64_t y) {
     const Box box = box_in(images);
     // Changes a copy, because the loader's memory may be shared.
     at::Tensor mixed = images.clone();
-    box.of(mixed).copy_(partners(box.of(images)));
+    box.crop(mixed).copy_(partners(box.crop(images)));
     images = mixed;
   }
   batch.labels() = at::lerp(partners(batch.labels()), batch.labels(), own);
@@ -143,11 +143,11 @@ void cut_mix(Batch& batch, double share, std::int64_t x, std::int64_t y) {
 void cut_mix(Batch& batch, RandomStream& random, double alpha) {
   check_images(batch);
   const double share = random_beta(random, alpha);
-  const auto place = [&](std::int64_t side) {
+  const auto random_position = [&](std::int64_t side) {
     return static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(side)));
   };
-  const std::int64_t x = place(batch.images().size(3));
-  cut_mix(batch, share, x, place(batch.images().size(2)));
+  const std::int64_t x = random_position(batch.images().size(3));
+  cut_mix(batch, share, x, random_position(batch.images().size(2)));
 }
 
 bool MixingMethod::accepts(TargetKind kind) const {

@@ -45,7 +45,8 @@ void cut_mix(Batch& batch, RandomStream& random, double alpha);
 /// @}
 
 /// A method that mixes the samples of a batch. The labels of every batch become probabilities, and
-/// the fraction `probability` of the batches, chosen at random, is mixed.
+/// the fraction `probability` of the batches, chosen at random, is mixed. With `probability` 0,
+/// batches and labels are unchanged.
 class MixingMethod : public MethodWithoutGradientHooks {
  public:
   [[nodiscard]] bool accepts(TargetKind kind) const override;

@@ -14,7 +14,7 @@ namespace precast::recipes {
 /// probability 1 (in FFCV, less than 1). Draws are a function of (seed, global step, rank).
 /// Options: alpha (0.2), same_lambda (true: one l per batch; false: one per sample), probability
 /// (1; the fraction of the batches that are mixed).
-/// Cost: a copy of the inputs, and one pass over both.
+/// Cost: a copy of the inputs, and one pass over the inputs and the copy.
 [[nodiscard]] std::unique_ptr<Method> make_mixup();
 
 }  // namespace precast::recipes

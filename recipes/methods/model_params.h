@@ -9,10 +9,10 @@
 namespace precast::recipes {
 
 /// Sets options of the architecture for a method, as a recipe could do in `model.params`. A model
-/// reads these options through a Schema and therefore rejects unknown options; the message names
-/// the method.
+/// reads these options through a Schema and therefore rejects unknown options; the message contains
+/// the method's name.
 /// @param section the key under model.params. @param values keys below it with their values as
-/// text; a single entry with an empty key is the value of the section itself.
+/// strings; a single entry with an empty key is the value of the section itself.
 /// @throws ConfigError if the recipe already sets `section` in model.params.
 void set_model_params(TrainPlan& plan, const std::string& method, const std::string& section,
                       const std::vector<std::pair<std::string, std::string>>& values);

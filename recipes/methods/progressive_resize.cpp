@@ -12,17 +12,17 @@ namespace precast::recipes {
 namespace {
 
 constexpr double kGranularityPx = 32;
-constexpr double kLargestPx = 8192;
+constexpr double kMaxPx = 8192;
 
 class ProgressiveResize final : public MethodWithoutGradientHooks {
  public:
   void options(Schema& schema) override {
     schema.add("min_res", &min_res_, "side of the images of the first epochs, px")
         .min(1)
-        .max(kLargestPx);
+        .max(kMaxPx);
     schema.add("max_res", &max_res_, "side of the images of the last epochs, px")
         .min(1)
-        .max(kLargestPx);
+        .max(kMaxPx);
     schema.add("start_ramp", &start_ramp_, "last epoch at min_res").min(0);
     schema.add("end_ramp", &end_ramp_, "first epoch at max_res").min(0);
   }

@@ -5,20 +5,20 @@
 namespace precast::recipes {
 
 /// Fractions of a run in whole epochs, or of a side in whole pixels. In floating point, 0.29 * 100
-/// and 0.07 * 100 differ slightly from 29 and 7, so a product that is this close to an integer
-/// counts as that integer. @{
+/// and 0.07 * 100 differ slightly from 29 and 7, so a product that differs from an integer by at
+/// most kShareTolerance counts as that integer. @{
 
-inline constexpr double kShareRounding = 1e-9;
+inline constexpr double kShareTolerance = 1e-9;
 
 /// share * whole, rounded down. Neither is negative.
-[[nodiscard]] inline std::int64_t whole_share(double share, std::int64_t whole) {
-  return static_cast<std::int64_t>(share * static_cast<double>(whole) + kShareRounding);
+[[nodiscard]] inline std::int64_t floor_share(double share, std::int64_t whole) {
+  return static_cast<std::int64_t>(share * static_cast<double>(whole) + kShareTolerance);
 }
 /// share * whole, rounded up.
-[[nodiscard]] inline std::int64_t begun_share(double share, std::int64_t whole) {
-  const std::int64_t down = whole_share(share, whole);
-  return share * static_cast<double>(whole) - static_cast<double>(down) > kShareRounding ? down + 1
-                                                                                         : down;
+[[nodiscard]] inline std::int64_t ceil_share(double share, std::int64_t whole) {
+  const std::int64_t down = floor_share(share, whole);
+  return share * static_cast<double>(whole) - static_cast<double>(down) > kShareTolerance ? down + 1
+                                                                                          : down;
 }
 /// @}
 

@@ -3,20 +3,17 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_foreach_copy.h>
-#include <ATen/ops/_foreach_norm.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/nan_to_num.h>
 #include <ATen/ops/reciprocal.h>
-#include <ATen/ops/stack.h>
 
 #include "framework/api/step_strategy.h"
 #include "recipes/methods/no_gradient_hooks.h"
+#include "recipes/optim/layerwise.h"
 
 namespace precast::recipes {
 namespace {
-
-using Tensors = std::vector<at::Tensor>;
 
 /// Keeps the factor finite for a zero gradient (Composer's epsilon).
 constexpr double kEpsilon = 1e-12;
@@ -28,8 +25,8 @@ class Sam final : public MethodWithoutGradientHooks, private StepStrategy {
         .min(0);
     schema
         .add("interval", &interval_,
-             "N: every N-th step uses the gradient at a nearby point with higher loss, others the "
-             "usual one")
+             "N: every N-th step uses the gradient at a nearby point with higher loss; the other "
+             "steps are plain")
         .min(1);
   }
   void on_batch(Batch& /*batch*/, std::int64_t global_step) override { step_ = global_step; }
@@ -40,14 +37,14 @@ class Sam final : public MethodWithoutGradientHooks, private StepStrategy {
   [[nodiscard]] at::Tensor run(Batch& batch, StepPasses& passes) override {
     if (rho_ == 0 || (step_ + 1) % interval_ != 0)
       return passes.forward_backward(batch, /*last=*/true);
-    return climb_and_return(batch, passes);
+    return sharpness_aware_pass(batch, passes);
   }
 
   void rehearse(Batch& batch, StepPasses& passes) override {
-    static_cast<void>(climb_and_return(batch, passes));
+    static_cast<void>(sharpness_aware_pass(batch, passes));
   }
 
-  [[nodiscard]] at::Tensor climb_and_return(Batch& batch, StepPasses& passes) const {
+  [[nodiscard]] at::Tensor sharpness_aware_pass(Batch& batch, StepPasses& passes) const {
     const at::Tensor loss = passes.forward_backward(batch, /*last=*/false);
     Tensors weights;
     Tensors gradients;
@@ -56,27 +53,26 @@ class Sam final : public MethodWithoutGradientHooks, private StepStrategy {
       weights.push_back(parameter.tensor.detach());
       gradients.push_back(parameter.tensor.grad());
     }
-    const Tensors before = climb(weights, gradients);
+    const Tensors original = perturb_weights(weights, gradients);
     static_cast<void>(passes.forward_backward(batch, /*last=*/true));
     const at::NoGradGuard no_grad;
-    at::_foreach_copy_(weights, before);
+    at::_foreach_copy_(weights, original);
     return loss;
   }
 
   /// @return copies of the original weights, so that the caller can restore them bit for bit.
-  [[nodiscard]] Tensors climb(const Tensors& weights, const Tensors& gradients) const {
+  [[nodiscard]] Tensors perturb_weights(const Tensors& weights, const Tensors& gradients) const {
     const at::NoGradGuard no_grad;
-    Tensors before;
-    for (const at::Tensor& weight : weights) before.push_back(at::empty_like(weight));
-    if (weights.empty()) return before;
-    at::_foreach_copy_(before, weights);
-    const at::Tensor norm =
-        at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients, /*ord=*/2)));
+    Tensors original;
+    for (const at::Tensor& weight : weights) original.push_back(at::empty_like(weight));
+    if (weights.empty()) return original;
+    at::_foreach_copy_(original, weights);
+    const at::Tensor norm = at::linalg_vector_norm(norms_of(gradients));
     // The scale of a gradient scaler is a factor of the gradient and of its norm, so it cancels.
     const at::Tensor factor = (norm + kEpsilon).reciprocal() * rho_;
     for (std::size_t i = 0; i < weights.size(); ++i)
       weights[i].add_((gradients[i] * factor).nan_to_num_(0, 0, 0));
-    return before;
+    return original;
   }
 
   double rho_ = 0.05;

@@ -27,9 +27,9 @@ class Stretched final : public Schedule {
                                std::int64_t steps_per_epoch) const override {
     // Integer arithmetic: each epoch of the original schedule is divided into steps_per_epoch * to_
     // positions.
-    const std::int64_t places = steps_per_epoch * to_;
+    const std::int64_t positions = steps_per_epoch * to_;
     const std::int64_t at = (epoch * steps_per_epoch + step) * from_;
-    return schedule_->step_lr(at / places, at % places, places);
+    return schedule_->step_lr(at / positions, at % positions, positions);
   }
 
  private:
@@ -52,7 +52,7 @@ class ScaleSchedule final : public MethodWithoutGradientHooks {
 
   void configure(TrainPlan& plan) const override {
     const std::int64_t from = plan.epochs;
-    const std::int64_t to = whole_share(ratio_, from);
+    const std::int64_t to = floor_share(ratio_, from);
     if (from == 0 || to == from) return;
     if (to < 1) {
       throw ConfigError(fmt::format(

@@ -68,8 +68,8 @@ class SelectiveBackprop final : public MethodWithoutGradientHooks, private StepS
  private:
   [[nodiscard]] at::Tensor run(Batch& batch, StepPasses& passes) override {
     if (!selects()) return passes.forward_backward(batch, /*last=*/true);
-    Batch kept = select(batch, passes);
-    return passes.forward_backward(kept, /*last=*/true);
+    Batch selected = select(batch, passes);
+    return passes.forward_backward(selected, /*last=*/true);
   }
 
   [[nodiscard]] bool selects() const {
@@ -79,24 +79,26 @@ class SelectiveBackprop final : public MethodWithoutGradientHooks, private StepS
   }
 
   [[nodiscard]] Batch select(const Batch& batch, StepPasses& passes) const {
-    const Batch tried = small(batch);
-    const at::Tensor losses = passes.loss().per_sample(passes.forward(tried), tried).detach();
+    const Batch small_batch = with_small_images(batch);
+    const at::Tensor losses =
+        passes.loss().per_sample(passes.forward(small_batch), small_batch).detach();
     const at::Device device = losses.device();
     return batch.index_select(losses.argsort().index_select(0, draw(batch.size(), device)));
   }
 
   /// The batch with small images; other inputs are unchanged.
-  [[nodiscard]] Batch small(const Batch& batch) const {
+  [[nodiscard]] Batch with_small_images(const Batch& batch) const {
     Batch made = batch;
     if (scale_factor_ == 1) return made;
     for (const std::size_t i : input_fields(batch)) {
       auto& [name, images] = made.fields.at(i);
       if (!is_image(images)) continue;
       if (!images.is_floating_point()) {
-        throw ConfigError(fmt::format(
-            "selective_backprop: expected images of a floating-point type, got '{}' of type {} "
-            "(data.inputs)",
-            name, c10::toString(images.scalar_type())));
+        throw ConfigError(
+            fmt::format("method selective_backprop: expected images of a floating-point type, got "
+                        "'{}' of type {} "
+                        "(data.inputs)",
+                        name, c10::toString(images.scalar_type())));
       }
       images =
           at::upsample_bilinear2d(images, {small_side(images.size(2)), small_side(images.size(3))},
@@ -106,36 +108,36 @@ class SelectiveBackprop final : public MethodWithoutGradientHooks, private StepS
   }
 
   [[nodiscard]] std::int64_t small_side(std::int64_t side) const {
-    // As torch's interpolate(), not whole_share().
+    // Rounded down exactly like torch's interpolate(), without the tolerance of floor_share().
     const double exact = static_cast<double>(side) * scale_factor_;
     return std::max<std::int64_t>(1, static_cast<std::int64_t>(exact));
   }
 
-  /// Draws distinct positions in the list of `samples` losses in ascending order; the result is on
-  /// the device. Choosing the positions with the largest log(u) / weight is equivalent to drawing
-  /// them one after the other with these weights (Efraimidis & Spirakis, "Weighted random sampling
-  /// with a reservoir", 2006).
+  /// Draws distinct positions in the list of `samples` losses that is sorted in ascending order;
+  /// the result is on the device. Choosing the positions with the largest log(u) / weight is
+  /// equivalent to drawing them one after the other with these weights (Efraimidis & Spirakis,
+  /// "Weighted random sampling with a reservoir", 2006).
   [[nodiscard]] at::Tensor draw(std::int64_t samples, at::Device device) const {
     RandomStream random(derived_seed(run_.seed, "selective_backprop"),
                         static_cast<std::uint32_t>(run_.rank), static_cast<std::uint64_t>(step_),
                         RandomUse::transform);
     std::vector<std::pair<double, std::int64_t>> keys;
     for (std::int64_t i = 0; i < samples; ++i) {
-      const double place = (static_cast<double>(i) + 0.5) / static_cast<double>(samples);
-      keys.emplace_back(std::log(1 - random.uniform()) / std::pow(place, 1 / keep_ - 1), i);
+      const double quantile = (static_cast<double>(i) + 0.5) / static_cast<double>(samples);
+      keys.emplace_back(std::log(1 - random.uniform()) / std::pow(quantile, 1 / keep_ - 1), i);
     }
     std::ranges::sort(keys, std::greater<>());
-    // Rounded as in Composer, int(keep * N), not with whole_share(): 28 of 100 samples for keep =
+    // Rounded as in Composer, int(keep * N), not with floor_share(): 28 of 100 samples for keep =
     // 0.29. At least one sample, even of a small batch: without samples, the step would have no
     // loss.
     const auto count =
         std::max<std::int64_t>(1, static_cast<std::int64_t>(keep_ * static_cast<double>(samples)));
     // From page-locked memory, so that nothing waits for the device.
-    const at::Tensor places =
+    const at::Tensor positions =
         at::empty({count}, at::TensorOptions(at::kLong).pinned_memory(!device.is_cpu()));
     for (std::int64_t i = 0; i < count; ++i)
-      places.mutable_data_ptr<std::int64_t>()[i] = keys[static_cast<std::size_t>(i)].second;
-    return places.to(device, /*non_blocking=*/true);
+      positions.mutable_data_ptr<std::int64_t>()[i] = keys[static_cast<std::size_t>(i)].second;
+    return positions.to(device, /*non_blocking=*/true);
   }
 
   double start_ = 0.5;

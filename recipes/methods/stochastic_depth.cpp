@@ -13,14 +13,16 @@ class StochasticDepth final : public MethodWithoutGradientHooks {
   void options(Schema& schema) override {
     schema
         .add("drop_rate", &drop_rate_,
-             "probability that the last residual branch (uniform: any branch) is dropped")
+             "drop probability of the last residual branch (uniform: of every branch)")
         .min(0)
         .below(1);
     schema
         .add("mode", &mode_,
              "block: drop a branch for the whole batch; sample: for each sample separately")
         .choices({"block", "sample"});
-    schema.add("distribution", &distribution_, "distribution of the rates over the blocks")
+    schema
+        .add("distribution", &distribution_,
+             "drop rate of block i = 1 ... n. linear: drop_rate * i / n; uniform: drop_rate")
         .choices({"linear", "uniform"});
   }
   void configure(TrainPlan& plan) const override {

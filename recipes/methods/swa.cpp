@@ -36,13 +36,13 @@ class Swa final : public AveragingMethod {
     if ((epoch - first_epoch()) % interval_ != 0 || epoch < first_epoch()) return;
     if (epoch == first_epoch()) updates_ = 0;  // drops the mean of a shorter run
     ++updates_;
-    move_towards(model, 1 / static_cast<double>(updates_));
+    update_averages(model, 1 / static_cast<double>(updates_));
   }
 
  private:
   /// The first epoch, counted from 1, that ends at or after the start of averaging.
   [[nodiscard]] std::int64_t first_epoch() const {
-    return std::max<std::int64_t>(1, begun_share(start_, run_.epochs));
+    return std::max<std::int64_t>(1, ceil_share(start_, run_.epochs));
   }
 
   double start_ = 0.7;

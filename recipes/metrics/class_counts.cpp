@@ -24,12 +24,12 @@ at::Tensor count_classes(const at::Tensor& predicted, const at::Tensor& actual,
   require(predicted.sizes() == actual.sizes(), "predicted and actual classes have the same shape");
   // One extra bin, for ignored elements. No shape then depends on the values, so nothing waits for
   // the device.
-  const at::Tensor none = at::full_like(actual, classes);
+  const at::Tensor ignored_bin = at::full_like(actual, classes);
   const at::Tensor counted = actual.ge(0).logical_and_(actual.lt(classes));
   const auto histogram = [&](const at::Tensor& which, const at::Tensor& values) {
-    const at::Tensor places = at::where(which, values, none).flatten();
-    at::Tensor counts = at::zeros({classes + 1}, places.options());
-    counts.index_add_(0, places, places.new_ones(places.sizes()));
+    const at::Tensor bins = at::where(which, values, ignored_bin).flatten();
+    at::Tensor counts = at::zeros({classes + 1}, bins.options());
+    counts.index_add_(0, bins, bins.new_ones(bins.sizes()));
     return counts.narrow(0, 0, classes);
   };
   at::Tensor counts = at::zeros({3, classes}, actual.options());

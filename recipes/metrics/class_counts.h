@@ -13,11 +13,13 @@ struct ClassCounts {
   /// Rows of [3, classes].
   std::span<const double> correct, predicted, actual;
 
-  /// Reads 3 x classes counts, contiguous float64 on the CPU.
+  /// Borrows the memory of `counts`: [3 * classes] float64, contiguous, on the CPU.
   explicit ClassCounts(const at::Tensor& counts);
   [[nodiscard]] std::size_t classes() const { return correct.size(); }
   /// Number of samples (or pixels) that have class i or were predicted as class i.
-  [[nodiscard]] double either(std::size_t i) const { return predicted[i] + actual[i] - correct[i]; }
+  [[nodiscard]] double union_count(std::size_t i) const {
+    return predicted[i] + actual[i] - correct[i];
+  }
 };
 
 /// Counts predicted and actual classes, int64 tensors of the same shape; elements whose actual

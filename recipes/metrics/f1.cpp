@@ -26,15 +26,15 @@ class F1 final : public Metric {
   [[nodiscard]] at::Tensor count(const at::Tensor& outputs, const Batch& batch) const override {
     const at::Tensor& target = batch.target();
     const bool multi_hot = target.dim() == 2;
-    const at::Tensor several =
+    const at::Tensor multi_hot_samples =
         at::full({1}, multi_hot ? outputs.size(0) : 0, outputs.options().dtype(at::kDouble));
     if (!multi_hot)
-      return at::cat({count_best_classes(outputs, target, /*ignore_index=*/-1), several});
+      return at::cat({count_best_classes(outputs, target, /*ignore_index=*/-1), multi_hot_samples});
     require_multi_hot(outputs, target);
     const at::Tensor predicted = outputs.gt(0), actual = target.gt(0.5);
     const at::Tensor counts =
         at::stack({predicted.logical_and(actual).sum(0), predicted.sum(0), actual.sum(0)});
-    return at::cat({counts.flatten().to(at::kDouble), several});
+    return at::cat({counts.flatten().to(at::kDouble), multi_hot_samples});
   }
 
   [[nodiscard]] double value(const at::Tensor& sums, std::int64_t /*samples*/) const override {
@@ -43,11 +43,11 @@ class F1 final : public Metric {
     const bool multi_hot = sums[last].item<double>() > 0;
     double correct = 0, total = 0, mean = 0, classes = 0;
     for (std::size_t i = 0; i < counts.classes(); ++i) {
-      const double both = counts.predicted[i] + counts.actual[i];
+      const double denominator = counts.predicted[i] + counts.actual[i];
       correct += counts.correct[i];
-      total += both;
-      if (both > 0) mean += 2 * counts.correct[i] / both;
-      if (both > 0 || multi_hot) ++classes;
+      total += denominator;
+      if (denominator > 0) mean += 2 * counts.correct[i] / denominator;
+      if (denominator > 0 || multi_hot) ++classes;
     }
     if (micro_) return total > 0 ? 2 * correct / total : 0;
     return classes > 0 ? mean / classes : 0;

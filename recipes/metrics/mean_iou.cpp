@@ -21,8 +21,8 @@ class MeanIou final : public Metric {
     const ClassCounts counts(sums);
     double sum = 0, classes = 0;
     for (std::size_t i = 0; i < counts.classes(); ++i) {
-      if (counts.either(i) == 0) continue;
-      sum += counts.correct[i] / counts.either(i);
+      if (counts.union_count(i) == 0) continue;
+      sum += counts.correct[i] / counts.union_count(i);
       ++classes;
     }
     return classes > 0 ? sum / classes : 0;
@@ -37,7 +37,7 @@ class MeanIou final : public Metric {
 void MeanIouOptions::options(Schema& schema) {
   schema
       .add("ignore_index", &ignore_index,
-           "class whose pixels are ignored; -1: none. Unless it is set, the loss's ignore_index")
+           "class whose pixels are ignored; -1: none. Unset: the loss's ignore_index")
       .min(-1);
 }
 

@@ -38,7 +38,7 @@ class PerClassAccuracy final : public Metric {
 void PerClassAccuracyOptions::options(Schema& schema) {
   schema
       .add("ignore_index", &ignore_index,
-           "class whose pixels are ignored; -1: none. Unless it is set, the loss's ignore_index")
+           "class whose pixels are ignored; -1: none. Unset: the loss's ignore_index")
       .min(-1);
 }
 

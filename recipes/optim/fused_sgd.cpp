@@ -54,8 +54,8 @@ const at::Tensor& first_of(const Groups& groups) {
 
 /// Computes the norm of all gradients and whether they are finite, if the step needs this. @return
 /// the clipping factor; undefined without clipping.
-at::Tensor read_gradients(const Groups& groups, SgdTensors tensors,
-                          const Optimizer::ScaledStep& step) {
+at::Tensor compute_clip_factor(const Groups& groups, SgdTensors tensors,
+                               const Optimizer::ScaledStep& step) {
   const bool clips = std::isfinite(step.max_norm);
   if (!clips && !step.found_inf.defined()) return {};
   const detail::FusedKernels& kernels = *detail::fused_kernels();
@@ -80,7 +80,7 @@ bool FusedSgd::can_step(const Groups& groups) {
   return std::ranges::all_of(groups, [&](const ParameterGroups::Group& group) {
     return std::ranges::all_of(group.parameters,
                                [&](const at::Tensor& parameter) {
-                                 return detail::run_fused_kernels_on(parameter) &&
+                                 return detail::has_fused_kernels_for(parameter) &&
                                         parameter.device() == device &&
                                         parameter.scalar_type() == at::kFloat;
                                }) &&
@@ -104,7 +104,7 @@ void FusedSgd::step(const Groups& groups, const at::Tensor& lr,
 
 void FusedSgd::step(const Groups& groups, const Optimizer::ScaledStep& step) const {
   const std::vector<SgdTensor> tensors = tensors_of(groups);
-  const at::Tensor clip = read_gradients(groups, tensors, step);
+  const at::Tensor clip = compute_clip_factor(groups, tensors, step);
   launch(groups, tensors,
          {.lr = static_cast<float>(step.lr),
           .lr_on_device = address_of(step.lr_tensor),

@@ -19,8 +19,8 @@ namespace {
 
 /// Moves averages towards `values`. In a skipped step, the target of each average is its current
 /// value, because an infinite value times a weight of 0 would be NaN.
-void average(const Tensors& averages, Tensors values, double weight,
-             const std::optional<Optimizer::Scaled>& scaled) {
+void update_averages(const Tensors& averages, Tensors values, double weight,
+                     const std::optional<Optimizer::Scaled>& scaled) {
   if (scaled) {
     const at::Tensor skip = scaled->found_inf > 0;
     for (std::size_t i = 0; i < values.size(); ++i)
@@ -55,13 +55,14 @@ class Lamb final : public Optimizer {
     // Computed in double, because 1 - beta2 is small. Clamped to at least 1, because the count is 0
     // after a skipped first step.
     const at::Tensor steps = rule_.steps.to(at::kDouble).clamp_min(1);
-    const at::Tensor mean_share = (1 - at::pow(rule_.beta1, steps)).to(at::kFloat);
-    const at::Tensor square_share = (1 - at::pow(rule_.beta2, steps)).sqrt().to(at::kFloat);
+    const at::Tensor bias_correction1 = (1 - at::pow(rule_.beta1, steps)).to(at::kFloat);
+    const at::Tensor bias_correction2_sqrt =
+        (1 - at::pow(rule_.beta2, steps)).sqrt().to(at::kFloat);
     groups_.for_each([&](const ParameterGroups::Group& group) {
-      average(group.moments[0], group.gradients, 1 - rule_.beta1, scaled);
-      average(group.moments[1], at::_foreach_mul(group.gradients, group.gradients), 1 - rule_.beta2,
-              scaled);
-      const Tensors updates = direction(group, mean_share, square_share);
+      update_averages(group.moments[0], group.gradients, 1 - rule_.beta1, scaled);
+      update_averages(group.moments[1], at::_foreach_mul(group.gradients, group.gradients),
+                      1 - rule_.beta2, scaled);
+      const Tensors updates = direction(group, bias_correction1, bias_correction2_sqrt);
       if (scaled) at::_foreach_mul_(updates, 1 - scaled->found_inf);
       subtract(group.parameters, updates, lr);
     });
@@ -77,17 +78,18 @@ class Lamb final : public Optimizer {
     at::_foreach_sub_(parameters, updates);
   }
 
-  [[nodiscard]] Tensors direction(const ParameterGroups::Group& group, const at::Tensor& mean_share,
-                                  const at::Tensor& square_share) const {
-    Tensors updates = at::_foreach_div(group.moments[0], mean_share);
+  [[nodiscard]] Tensors direction(const ParameterGroups::Group& group,
+                                  const at::Tensor& bias_correction1,
+                                  const at::Tensor& bias_correction2_sqrt) const {
+    Tensors updates = at::_foreach_div(group.moments[0], bias_correction1);
     const Tensors roots = at::_foreach_sqrt(group.moments[1]);
-    at::_foreach_div_(roots, square_share);
+    at::_foreach_div_(roots, bias_correction2_sqrt);
     at::_foreach_add_(roots, rule_.epsilon);
     at::_foreach_div_(updates, roots);
     if (group.weight_decay != 0) {
       at::_foreach_add_(updates, group.parameters, group.weight_decay);
     }
-    if (group.matrices) {
+    if (group.has_matrices) {
       const at::Tensor weight_norms = norms_of(group.parameters);
       const at::Tensor update_norms = norms_of(updates);
       scale_layerwise(updates, weight_norms / update_norms, weight_norms, update_norms);

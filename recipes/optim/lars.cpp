@@ -33,7 +33,7 @@ class Lars final : public Optimizer {
     groups_.for_each([&](const ParameterGroups::Group& group) {
       const Tensors updates =
           at::_foreach_add(group.gradients, group.parameters, group.weight_decay);
-      if (group.matrices) adapt(updates, group);
+      if (group.has_matrices) adapt(updates, group);
       at::_foreach_mul_(updates, lr);
       // The updates contain the learning rate, so each part of a velocity keeps the rate of its
       // step.

@@ -28,7 +28,8 @@ class MomentumRule {
   /// @throws ConfigError for Nesterov without momentum.
   explicit MomentumRule(const MomentumOptions& options);
 
-  /// The moments that ParameterGroups has to keep: the velocity, or none for momentum 0.
+  /// The names of the moments that ParameterGroups must store: "momentum" (the velocity), or none
+  /// for momentum 0.
   [[nodiscard]] std::vector<std::string> moments() const;
   /// @param gradients the gradients of the group's parameters, in the same layout; only read.
   /// @param lr a number, or a tensor as in Optimizer::step_with(). @{

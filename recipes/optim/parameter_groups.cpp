@@ -63,7 +63,7 @@ void ParameterGroups::for_each(const std::function<void(const Group&)>& update) 
     const bool matrix = parameter.dim() >= 2;
     Group& group = groups.at((member.decays ? 1U : 0U) + (matrix ? 2U : 0U));
     group.weight_decay = member.decays ? weight_decay_ : 0;
-    group.matrices = matrix;
+    group.has_matrices = matrix;
     group.parameters.push_back(parameter);
     group.gradients.push_back(with_layout_of(parameter, parameter.grad()));
     group.moments.resize(moment_names_.size());

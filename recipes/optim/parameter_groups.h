@@ -44,7 +44,7 @@ class ParameterGroups {
     /// 0 for parameters that do not decay.
     double weight_decay = 0;
     /// Whether the tensors have two or more dimensions, so that layer-wise rates apply to them.
-    bool matrices = false;
+    bool has_matrices = false;
     Tensors parameters;
     Tensors gradients;
     /// One list for each name given to the constructor.

@@ -12,7 +12,7 @@ namespace precast::recipes {
 namespace {
 
 /// Whether the groups contain all of these parameters, and no others.
-bool are_those_of(const FusedSgd::Groups& groups, const std::vector<at::Tensor>& parameters) {
+bool contain_exactly(const FusedSgd::Groups& groups, const std::vector<at::Tensor>& parameters) {
   std::set<const void*> own;
   for (const ParameterGroups::Group& group : groups)
     for (const at::Tensor& parameter : group.parameters)
@@ -28,8 +28,8 @@ class Sgd final : public Optimizer {
   Sgd(const OptimizerInputs& inputs, const SgdOptions& options)
       : rule_(options),
         groups_(inputs.parameters, options, rule_.moments()),
-        fuses_(options.fused()),
-        fused_(options.momentum, options.nesterov) {}
+        use_fused_(options.fused()),
+        fused_sgd_(options.momentum, options.nesterov) {}
 
   void step(double lr, const std::optional<Scaled>& scaled) override { update(lr, scaled); }
   [[nodiscard]] bool takes_lr_tensor() const override { return true; }
@@ -37,10 +37,10 @@ class Sgd final : public Optimizer {
     update(lr, scaled);
   }
   [[nodiscard]] bool step_scaled(const ScaledStep& step) override {
-    if (!fuses_) return false;
+    if (!use_fused_) return false;
     const FusedSgd::Groups groups = groups_with_gradients();
-    if (!FusedSgd::can_step(groups) || !are_those_of(groups, step.parameters)) return false;
-    fused_.step(groups, step);
+    if (!FusedSgd::can_step(groups) || !contain_exactly(groups, step.parameters)) return false;
+    fused_sgd_.step(groups, step);
     return true;
   }
 
@@ -54,9 +54,9 @@ class Sgd final : public Optimizer {
   }
   template <typename Rate>
   void update(const Rate& lr, const std::optional<Scaled>& scaled) {
-    if (fuses_) {
+    if (use_fused_) {
       const FusedSgd::Groups groups = groups_with_gradients();
-      if (FusedSgd::can_step(groups)) return fused_.step(groups, lr, scaled);
+      if (FusedSgd::can_step(groups)) return fused_sgd_.step(groups, lr, scaled);
     }
     groups_.for_each([&](const ParameterGroups::Group& group) {
       rule_.step(group, group.gradients, lr, group.weight_decay, scaled);
@@ -65,8 +65,8 @@ class Sgd final : public Optimizer {
 
   MomentumRule rule_;
   ParameterGroups groups_;
-  bool fuses_;
-  FusedSgd fused_;
+  bool use_fused_;
+  FusedSgd fused_sgd_;
 };
 
 }  // namespace

@@ -30,34 +30,34 @@ class Sgdw final : public Optimizer {
   template <typename Rate>
   void update(const Rate& lr, const std::optional<Scaled>& scaled) {
     groups_.for_each([&](const ParameterGroups::Group& group) {
-      if (group.weight_decay != 0) shrink(group, share(group, lr), scaled);
+      if (group.weight_decay != 0) decay_weights(group, decay(group, lr), scaled);
       rule_.step(group, group.gradients, lr, /*weight_decay=*/0, scaled);
     });
   }
 
   /// The fraction by which a step decays the weights.
-  [[nodiscard]] double share(const ParameterGroups::Group& group, double lr) const {
+  [[nodiscard]] double decay(const ParameterGroups::Group& group, double lr) const {
     return group.weight_decay * (lr / peak_lr_);
   }
   /// Computed in double, like the scalar overload, and rounded at the same point as an operation
   /// with a scalar.
-  [[nodiscard]] at::Tensor share(const ParameterGroups::Group& group, const at::Tensor& lr) const {
+  [[nodiscard]] at::Tensor decay(const ParameterGroups::Group& group, const at::Tensor& lr) const {
     return lr.to(at::kDouble).div_(peak_lr_).mul_(group.weight_decay);
   }
 
-  static void shrink(const ParameterGroups::Group& group, const at::Tensor& share,
-                     const std::optional<Scaled>& scaled) {
+  static void decay_weights(const ParameterGroups::Group& group, const at::Tensor& decay,
+                            const std::optional<Scaled>& scaled) {
     const at::Tensor factor =
-        scaled ? 1 - (1 - scaled->found_inf) * share.to(at::kFloat) : (1 - share).to(at::kFloat);
+        scaled ? 1 - (1 - scaled->found_inf) * decay.to(at::kFloat) : (1 - decay).to(at::kFloat);
     at::_foreach_mul_(group.parameters, factor);
   }
-  static void shrink(const ParameterGroups::Group& group, double share,
-                     const std::optional<Scaled>& scaled) {
+  static void decay_weights(const ParameterGroups::Group& group, double decay,
+                            const std::optional<Scaled>& scaled) {
     if (scaled) {
       // The flag is on the device. If it is set, the factor is exactly 1.
-      at::_foreach_mul_(group.parameters, 1 - (1 - scaled->found_inf) * share);
+      at::_foreach_mul_(group.parameters, 1 - (1 - scaled->found_inf) * decay);
     } else {
-      at::_foreach_mul_(group.parameters, 1 - share);
+      at::_foreach_mul_(group.parameters, 1 - decay);
     }
   }
 

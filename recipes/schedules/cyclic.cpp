@@ -8,11 +8,12 @@ constexpr double kStartRatio = 1e-4;
 class Cyclic final : public Schedule {
  public:
   Cyclic(const ScheduleInputs& inputs, const CyclicOptions& options)
-      : lr_(inputs.lr), peak_(options.lr_peak_epoch), epochs_(inputs.epochs) {}
+      : lr_(inputs.lr), peak_epoch_(options.lr_peak_epoch), epochs_(inputs.epochs) {}
 
   [[nodiscard]] double lr(std::int64_t epoch) const override {
-    if (epoch < peak_ && epoch <= epochs_) return on_line(epoch, 0, kStartRatio * lr_, peak_, lr_);
-    if (epoch < epochs_) return on_line(epoch, peak_, lr_, epochs_, 0);
+    if (epoch < peak_epoch_ && epoch <= epochs_)
+      return on_line(epoch, 0, kStartRatio * lr_, peak_epoch_, lr_);
+    if (epoch < epochs_) return on_line(epoch, peak_epoch_, lr_, epochs_, 0);
     return 0;
   }
 
@@ -29,7 +30,7 @@ class Cyclic final : public Schedule {
   }
 
   double lr_;
-  std::int64_t peak_;
+  std::int64_t peak_epoch_;
   std::int64_t epochs_;
 };
 

@@ -15,7 +15,7 @@ class OneCycle final : public Schedule {
  public:
   OneCycle(const ScheduleInputs& inputs, const OneCycleOptions& options)
       : first_(inputs.lr / options.div_factor),
-        peak_(inputs.lr),
+        peak_lr_(inputs.lr),
         last_(first_ / options.final_div_factor),
         pct_start_(options.pct_start),
         epochs_(inputs.epochs) {}
@@ -28,8 +28,8 @@ class OneCycle final : public Schedule {
   [[nodiscard]] double step_lr(std::int64_t epoch, std::int64_t step,
                                std::int64_t steps_per_epoch) const override {
     const auto steps = static_cast<double>(epochs_ * steps_per_epoch);
-    const auto place = static_cast<double>(epoch * steps_per_epoch + step);
-    return rate(place, pct_start_ * steps - 1, steps - 1);
+    const auto position = static_cast<double>(epoch * steps_per_epoch + step);
+    return rate(position, pct_start_ * steps - 1, steps - 1);
   }
 
   [[nodiscard]] std::unique_ptr<Schedule> with_epochs(std::int64_t epochs) const override {
@@ -40,12 +40,12 @@ class OneCycle final : public Schedule {
 
  private:
   /// If the peak is at 0 or before it, the rate does not rise.
-  [[nodiscard]] double rate(double place, double peak, double end) const {
-    if (place < peak) return half_cosine(first_, peak_, place / peak);
-    return half_cosine(peak_, last_, (place - peak) / (end - peak));
+  [[nodiscard]] double rate(double position, double peak, double end) const {
+    if (position < peak) return half_cosine(first_, peak_lr_, position / peak);
+    return half_cosine(peak_lr_, last_, (position - peak) / (end - peak));
   }
 
-  double first_, peak_, last_;
+  double first_, peak_lr_, last_;
   double pct_start_;
   std::int64_t epochs_;
 };

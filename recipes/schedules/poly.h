@@ -14,7 +14,7 @@ struct PolyOptions : WarmupOptions {
 
 /// After the warm-up, the rate is lr * (1 - share)^power, which falls to 0, like torch's
 /// PolynomialLR called once per step. With power 2, it is the schedule of MLPerf's ResNet-50,
-/// except that the latter ends at 1e-4.
+/// except that MLPerf's ends at 1e-4.
 [[nodiscard]] std::unique_ptr<Schedule> make_poly(const ScheduleInputs& inputs,
                                                   const PolyOptions& options);
 

@@ -24,8 +24,10 @@ class Step final : public Schedule {
 }  // namespace
 
 void StepOptions::options(Schema& schema) {
-  schema.add("step_ratio", &step_ratio, "factor applied at each step").above(0);
-  schema.add("step_length", &step_length, "epochs between steps").min(1);
+  schema.add("step_ratio", &step_ratio, "factor of the rate after every step_length epochs")
+      .above(0);
+  schema.add("step_length", &step_length, "epochs after which the rate is multiplied by step_ratio")
+      .min(1);
 }
 
 std::unique_ptr<Schedule> make_step(const ScheduleInputs& inputs, const StepOptions& options) {

@@ -3,12 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <regex>
 
 #include "tests/docs/markdown.h"
 #include "tests/support/paths.h"
+#include "tests/support/text_file.h"
 
 namespace precast::test {
 namespace {
@@ -16,11 +15,6 @@ namespace {
 using testing::HasSubstr;
 
 const std::filesystem::path kSource = test::source_dir();
-
-std::string read_text(const std::filesystem::path& file) {
-  std::ifstream stream(file);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
 
 /// Everything that the programs may print: the sources of a folder, with adjacent literals joined.
 std::string printed_by(const std::string& folder) {

@@ -7,7 +7,6 @@
 #include <cctype>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <sstream>
@@ -16,6 +15,7 @@
 #include "tests/support/paths.h"
 #include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/text_file.h"
 
 namespace precast::test {
 namespace {
@@ -25,16 +25,12 @@ using std::filesystem::path;
 const path kSource = test::source_dir();
 /// The sections of a recipe.
 const std::string kSections =
-    "(model|resolution|data|lr|logging|validation|training|dist|pipeline|optimizer|checkpoint)";
+    "(model|resolution|data|order|lr|schedule|loss|logging|validation|training|dist|pipeline|"
+    "optimizer|checkpoint)";
 
 const std::string kTrainPiece =
     "precast train piece.yaml --dry-run --train_samples=1281167 --model.num_classes=10 "
     "--logging.run_id=piece";
-
-std::string read_text(const path& file) {
-  std::ifstream stream(file);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
 
 bool matches(const std::string& text, const std::string& pattern) {
   return std::regex_search(text, std::regex(pattern));

@@ -33,7 +33,7 @@ precast() {
   fi
   case $1 in
     train)
-      # Several ranks need as many devices, ImageNet's recipes take days, and rn18_16px diverges on noise.
+      # Each rank needs a device, ImageNet's recipes take days, and rn18_16px diverges on noise.
       if [[ $all == *--dist.* || $all == *configs/imagenet/* || $all == *rn18_16px.yaml* ]]; then more=(--dry-run); fi
       if [[ $all == *configs/quickstart.yaml* ]]; then more=(--data.subset=16 --training.batch_size=8 --training.epochs=1 --validation.resolution=8); fi
       ;;
@@ -55,7 +55,7 @@ precast() {
   esac
   case " $all " in *' --dry-run '*) more=() ;; esac
   if [[ " $* ${more[*]} " == *' --dry-run '* ]]; then
-    # The documents' datasets are larger than a step, and their hosts have more GPUs.
+    # The documents' datasets have more samples than a step needs, and their hosts have more GPUs.
     local -x CUDA_VISIBLE_DEVICES=
     if [[ $1 != bench && $all != *zmq://* && $all != *train?samples* ]]; then more+=(--data.repeats=600); fi
   fi

@@ -79,7 +79,7 @@ TEST_F(ExamplesTest, VitTrainsThroughAnUnchangedRecipe) {
               HasSubstr("\"top_1\""));
 }
 
-TEST_F(ExamplesTest, GradientNoiseGoesOnFromACheckpointAsIfItHadNotStopped) {
+TEST_F(ExamplesTest, GradientNoiseResumesExactly) {
   NEEDS_TORCH;
   const std::string plugin = build("gradient_noise") + "/gradient_noise.so";
   write_images();
@@ -118,7 +118,7 @@ TEST_F(ExamplesTest, IterateReadsBatchesWithoutLibtorch) {
   EXPECT_THAT(shell("ldd " + program), testing::Not(HasSubstr("torch")));
 }
 
-TEST_F(ExamplesTest, LibtorchThatWasMovedIsToldWithTheCure) {
+TEST_F(ExamplesTest, AMovedLibtorchIsReportedWithTheFix) {
   NEEDS_TORCH;
   const std::string told = shell(
       fmt::format("! '{}' -S {}/examples/vit -B vit -Dprecast_DIR={} -Dprecast_TORCH_DIR=/nowhere",

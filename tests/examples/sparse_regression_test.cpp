@@ -147,7 +147,7 @@ class SparseRegressionTest : public testing::Test {
     return folder_ / "data.beton";
   }
 
-  /// @param options names (`--name`) and values in turn; they replace the defaults below.
+  /// @param options alternating names (`--name`) and values; they replace the defaults below.
   Result solve(const std::vector<std::string>& options) {
     std::map<std::string, std::string> values = {
         {"--lambdas", "5"},      {"--l1-ratio", "0.9"},   {"--batch-size", "32"},

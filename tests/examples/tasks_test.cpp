@@ -68,7 +68,7 @@ TEST_F(FashionTasksTest, TabularRegressionExplainsTheLowerHalfOfAGarment) {
   EXPECT_GT(train("tabular_regression/recipe.yaml").at("r2").get<double>(), 0.70);
 }
 
-TEST_F(FashionTasksTest, MultiLabelFindsTheGarmentsOfAPicture) {
+TEST_F(FashionTasksTest, MultiLabelFindsTheGarmentsOfAnImage) {
   make_data("multi_label", "npz");
   EXPECT_GT(train("multi_label/recipe.yaml").at("map").get<double>(), 0.74);
 }

@@ -17,20 +17,20 @@ namespace {
 using namespace precast::data;
 
 /// The position of a number: in the header, a descriptor, the metadata or the table.
-std::size_t pick_place(std::span<const std::uint8_t> file, const BetonHeader& header,
-                       std::minstd_rand& random) {
+std::size_t pick_offset(std::span<const std::uint8_t> file, const BetonHeader& header,
+                        std::minstd_rand& random) {
   const std::size_t fields = std::max<std::size_t>(header.num_fields % 16U, 1);
   const std::size_t metadata = kHeaderBytes + fields * kFieldBytes;
   switch (random() % 8) {
     case 0: {
-      constexpr std::array<std::size_t, 5> kHeaderPlaces = {0, 2, 4, 8, 16};
-      return kHeaderPlaces[random() % kHeaderPlaces.size()];
+      constexpr std::array<std::size_t, 5> kHeaderOffsets = {0, 2, 4, 8, 16};
+      return kHeaderOffsets[random() % kHeaderOffsets.size()];
     }
     case 1: {  // type, name, first dimensions, dtype
-      constexpr std::array<std::size_t, 7> kDescriptorPlaces = {
+      constexpr std::array<std::size_t, 7> kDescriptorOffsets = {
           0, 1, 4, 17, 25, 17 + kDtypeLengthAt, 17 + kDtypeTextAt};
       return kHeaderBytes + random() % fields * kFieldBytes +
-             kDescriptorPlaces[random() % kDescriptorPlaces.size()];
+             kDescriptorOffsets[random() % kDescriptorOffsets.size()];
     }
     case 2:
     case 3:
@@ -73,12 +73,12 @@ void change(std::span<std::uint8_t> file, std::minstd_rand& random) {
   header.num_fields = load<std::uint16_t>(std::as_bytes(file).data() + 2);
   header.table_offset = load<std::uint64_t>(std::as_bytes(file).data() + 16);
   for (unsigned changes = 1 + random() % 3; changes > 0; --changes) {
-    const std::size_t place = std::min(pick_place(file, header, random), file.size() - 8);
+    const std::size_t offset = std::min(pick_offset(file, header, random), file.size() - 8);
     constexpr std::array<std::size_t, 4> kSizes = {1, 2, 4, 8};
     std::uint64_t number = 0;
-    std::memcpy(&number, file.data() + place, sizeof number);
+    std::memcpy(&number, file.data() + offset, sizeof number);
     number = pick_number(file, number, random);
-    std::memcpy(file.data() + place, &number, kSizes[random() % kSizes.size()]);
+    std::memcpy(file.data() + offset, &number, kSizes[random() % kSizes.size()]);
   }
 }
 

@@ -16,9 +16,9 @@ Rows rows_of(std::string_view text) {
   Rows rows;
   std::vector<std::string> row;
   std::vector<std::string> again;
-  constexpr std::size_t kLooked = 64;
+  constexpr std::size_t kMaxChecked = 64;
   while (reader.next(row)) {
-    if (rows.size() < kLooked) {
+    if (rows.size() < kMaxChecked) {
       require(data::DelimitedReader(text.substr(reader.offset()), ',', "row").next(again) &&
                   again == row,
               "a row is the same if reading starts at its position");

@@ -11,8 +11,8 @@ namespace {
 
 using namespace precast::data;
 
-/// Larger images are skipped, because an image at the decoders' own limit takes 512 MB.
-constexpr std::uint64_t kMostPixels = 1 << 20;
+/// Larger images are skipped, because an image at the decoders' own limit takes 512 MiB.
+constexpr std::uint64_t kMaxPixels = 1 << 20;
 
 std::uint64_t big_endian(Input bytes, std::size_t at, std::size_t count) {
   std::uint64_t number = 0;
@@ -21,8 +21,8 @@ std::uint64_t big_endian(Input bytes, std::size_t at, std::size_t count) {
   return number;
 }
 
-/// Whether any header claims an image of more than kMostPixels.
-bool promises_too_much(Input file) {
+/// Whether any header claims an image of more than kMaxPixels.
+bool declares_too_many_pixels(Input file) {
   if (image_format(file) == ImageFormat::webp) {
     if (file.size() < 30) return false;
     // Sides are little-endian: 14 bits if the image is lossy or lossless, else 24.
@@ -33,23 +33,23 @@ bool promises_too_much(Input file) {
     const std::uint64_t width = at(24) | at(25) << 8 | at(26) << 16;
     const std::uint64_t height = at(27) | at(28) << 8 | at(29) << 16;
     if (at(15) == 'L')
-      return ((lossless & 0x3FFF) + 1) * ((lossless >> 14 & 0x3FFF) + 1) > kMostPixels;
-    return at(15) == 'X' ? (width + 1) * (height + 1) > kMostPixels
-                         : lossy_width * lossy_height > kMostPixels;
+      return ((lossless & 0x3FFF) + 1) * ((lossless >> 14 & 0x3FFF) + 1) > kMaxPixels;
+    return at(15) == 'X' ? (width + 1) * (height + 1) > kMaxPixels
+                         : lossy_width * lossy_height > kMaxPixels;
   }
   if (image_format(file) == ImageFormat::png)
-    return file.size() < 24 || big_endian(file, 16, 4) * big_endian(file, 20, 4) > kMostPixels;
+    return file.size() < 24 || big_endian(file, 16, 4) * big_endian(file, 20, 4) > kMaxPixels;
   for (std::size_t i = 0; i + 9 < file.size(); ++i) {
     const auto marker = big_endian(file, i, 2);
     if (marker >= 0xFFC0 && marker <= 0xFFCF &&
-        big_endian(file, i + 5, 2) * big_endian(file, i + 7, 2) > kMostPixels)
+        big_endian(file, i + 5, 2) * big_endian(file, i + 7, 2) > kMaxPixels)
       return true;
   }
   return false;
 }
 
 /// Checks that a valid image is decoded correctly, whatever was decoded before it.
-void good_one_is_right() {
+void check_valid_image() {
   static const std::array<unsigned char, 67> kPng = {
       0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 0x00, 0x00, 0x00, 0x0D, 0x49, 0x48,
       0x44, 0x52, 0x00, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 0x01, 0x08, 0x00, 0x00, 0x00,
@@ -66,7 +66,7 @@ void good_one_is_right() {
 }  // namespace
 
 void image_file(Input input) {
-  if (promises_too_much(input)) return;
+  if (declares_too_many_pixels(input)) return;
   try {
     Image image;
     const ImageFileFacts facts = decode_image_file(input, image);
@@ -79,7 +79,7 @@ void image_file(Input input) {
   } catch (const DataError& refused) {
     reached(refused.what());
   }
-  good_one_is_right();
+  check_valid_image();
 }
 
 }  // namespace precast::fuzz

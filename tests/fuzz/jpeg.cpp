@@ -3,20 +3,20 @@
 #include <cstdint>
 #include <cstring>
 #include <optional>
-#include <variant>
 #include <vector>
 
 #include "data/decode/jpeg_decoder.h"
 #include "data/image/jpeg_encoder.h"
 #include "framework/core/error.h"
+#include "tests/data/decode/pixel_copies.h"
 #include "tests/fuzz/targets.h"
 
 namespace precast::fuzz {
 namespace {
 
-using data::ImageView;
 using data::JpegDecoder;
 using data::Rect;
+using test::copy_of;
 
 struct Size {
   int height = 0;
@@ -25,7 +25,7 @@ struct Size {
 
 /// The size in the first start-of-frame marker, as the metadata of a dataset would contain it; none
 /// if there is no marker.
-std::optional<Size> promised_size(Input jpeg) {
+std::optional<Size> declared_size(Input jpeg) {
   for (std::size_t i = 0; i + 8 < jpeg.size(); ++i) {
     const auto at = [&](std::size_t offset) { return std::to_integer<int>(jpeg[i + offset]); };
     const bool frame = at(0) == 0xFF && at(1) >= 0xC0 && at(1) <= 0xCF && at(1) != 0xC4 &&
@@ -50,24 +50,6 @@ Rect chosen_region(Input input, Size size) {
 }
 
 using Pixels = std::vector<std::uint8_t>;
-
-Pixels copy_of(const ImageView& view) {
-  Pixels pixels;
-  for (int y = 0; y < view.height; ++y) {
-    pixels.insert(pixels.end(), view.row(y), view.row(y) + std::ptrdiff_t{3} * view.width);
-  }
-  return pixels;
-}
-
-Pixels copy_of(const data::PlanarView& view) {
-  Pixels pixels;
-  for (int y = 0; y < view.height; ++y) {
-    for (int x = 0; x < view.width; ++x) {
-      for (std::size_t c = 0; c < 3; ++c) pixels.push_back(view.row(c, y)[x]);
-    }
-  }
-  return pixels;
-}
 
 /// The pixels, or none if the decoder rejects the JPEG.
 std::optional<Pixels> decode(JpegDecoder& decoder, Input jpeg, Size size, const Rect& region) {
@@ -136,7 +118,7 @@ void check_beside_libjpeg(JpegDecoder& decoder, Input jpeg, Size size, const Rec
   const Rect all{0, 0, size.height, size.width};
   const auto whole = decode(libjpeg, jpeg, size, all);
   require(decode(decoder, jpeg, size, all) == whole, "the complete image equals libjpeg's");
-  require(!decoder.in_order(jpeg, size.height, size.width) || whole,
+  require(!decoder.is_intact(jpeg, size.height, size.width) || whole,
           "an image that is in order can be decoded");
   // libjpeg reads beyond a region, so it may reject data that precast's decoder does not read.
   const auto part = decode(libjpeg, jpeg, size, region);
@@ -152,15 +134,14 @@ void check_beside_libjpeg(JpegDecoder& decoder, Input jpeg, Size size, const Rec
       "checkpoints change nothing");
   const auto as_planes =
       decoder.decode_planes(jpeg, size.height, size.width, region, {interval, points});
-  require(std::visit([](const auto& view) { return copy_of(view); }, as_planes) == *pixels,
-          "planes have the same pixels");
+  require(copy_of(as_planes) == *pixels, "planes have the same pixels");
 }
 
 }  // namespace
 
 void jpeg(Input input) {
   static JpegDecoder decoder;
-  const auto size = promised_size(input);
+  const auto size = declared_size(input);
   if (!size || size->height == 0 || size->width == 0) return;
   const Rect region = chosen_region(input, *size);
   const auto pixels = decode(decoder, input, *size, region);

@@ -7,6 +7,7 @@
 #include "data/decode/baseline_decoder.h"
 #include "data/decode/jpeg_decoder.h"
 #include "framework/core/error.h"
+#include "tests/data/decode/pixel_copies.h"
 #include "tests/fuzz/targets.h"
 
 namespace precast::fuzz {
@@ -14,15 +15,15 @@ namespace {
 
 using data::BaselineDecoder;
 using data::BaselineHeader;
-using data::ImageView;
 using data::JpegDct;
 using data::LaneShape;
 using data::Rect;
+using test::copy_of;
 
 using Pixels = std::vector<std::uint8_t>;
 
 /// Larger images would take more than a second, which is too slow for fuzzing.
-constexpr int kMostPx = 256;
+constexpr int kMaxPx = 256;
 
 /// Takes numbers from the end of the input; bytes after the end of a JPEG have no meaning.
 class Choices {
@@ -41,13 +42,6 @@ class Choices {
  private:
   Input input_;
 };
-
-Pixels copy_of(const ImageView& view) {
-  Pixels pixels;
-  for (int y = 0; y < view.height; ++y)
-    pixels.insert(pixels.end(), view.row(y), view.row(y) + std::ptrdiff_t{3} * view.width);
-  return pixels;
-}
 
 std::optional<Pixels> decode(BaselineDecoder& decoder, Input jpeg, const BaselineHeader& header,
                              const Rect& region, const data::JpegCheckpoints& checkpoints) {
@@ -82,9 +76,9 @@ Rect chosen_region(Choices& choices, const BaselineHeader& header) {
 
 void jpeg_lanes(Input input) {
   const auto header = data::parse_baseline_header(input);
-  if (!header || header->height > kMostPx || header->width > kMostPx) return;
+  if (!header || header->height > kMaxPx || header->width > kMaxPx) return;
   Choices choices(input);
-  const LaneShape shape{1 + choices.below(LaneShape::kMostLanes),
+  const LaneShape shape{1 + choices.below(LaneShape::kMaxLanes),
                         10 + static_cast<int>(choices.below(3))};
   const std::size_t interval = 1 + choices.below(9);
   const Rect region = chosen_region(choices, *header);

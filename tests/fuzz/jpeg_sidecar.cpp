@@ -19,7 +19,7 @@ constexpr std::size_t kHashAt = 8, kHashedFrom = 16, kFingerprintAt = 16, kSampl
                       kTableAt = 40, kHeaderBytes = 48, kEntryBytes = 16;
 /// @}
 /// Enough samples for several blocks.
-constexpr std::uint64_t kMostSamples = 300;
+constexpr std::uint64_t kMaxSamples = 300;
 
 /// Memory that begins at a multiple of 8 bytes, as a mapped file does.
 using Words = std::vector<std::uint64_t>;
@@ -91,7 +91,7 @@ void jpeg_sidecar(Input input) {
   const std::span<std::byte> bytes = bytes_of(words, input.size());
   std::ranges::copy(input, bytes.begin());
   store(bytes.data() + kFingerprintAt, std::uint64_t{0x3031323334353637});
-  const auto samples = load<std::uint64_t>(bytes.data() + kSamplesAt) % kMostSamples;
+  const auto samples = load<std::uint64_t>(bytes.data() + kSamplesAt) % kMaxSamples;
   store(bytes.data() + kSamplesAt, samples);
   const std::vector<std::byte> as_given(bytes.begin(), bytes.end());
   correct_hashes(bytes);

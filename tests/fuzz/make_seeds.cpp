@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -26,6 +25,7 @@
 #include "tests/data/ring/made_ring.h"
 #include "tests/data/sources/sample_images.h"
 #include "tests/support/paths.h"
+#include "tests/support/text_file.h"
 
 namespace precast::fuzz {
 namespace {
@@ -228,11 +228,6 @@ std::string source_seed(char form, std::string_view file, std::string_view besid
   return seed.append(file).append(beside);
 }
 
-std::string text_of(const fs::path& path) {
-  const Bytes bytes = read_file(path);
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 void make_weights_specs(const fs::path& to) {
   const WeightsSpec full = {.arch = "resnet18",
                             .params = {{"log_bias", "true"}},
@@ -287,9 +282,9 @@ void make_sources(const fs::path& to) {
   const fs::path file = to / "file";
   const std::vector<std::byte> elements(24, std::byte{1});
   write_npy(file, "|u1", std::vector<std::int64_t>{2, 3, 4}, elements);
-  const std::string images = text_of(file);
+  const std::string images = test::read_text(file);
   write_npy(file, "<i8", std::vector<std::int64_t>{2}, std::span(elements).first(16));
-  const std::string labels = text_of(file);
+  const std::string labels = test::read_text(file);
   put_text(to / "source" / "npy", source_seed(4, images, labels));
   put_text(to / "source" / "idx", source_seed(5, "\0\0\x08\x03\0\0\0\x02\0\0\0\x01\0\0\0\x02wxyz"s,
                                               "\0\0\x08\x01\0\0\0\x02\x01\0"s));
@@ -298,7 +293,7 @@ void make_sources(const fs::path& to) {
   put_text(tree / "a.cls", "7");
   put_text(tree / "a.json", "[1]");
   test::make_tar(file, tree, "");
-  put_text(to / "source" / "webdataset", source_seed(7, text_of(file)));
+  put_text(to / "source" / "webdataset", source_seed(7, test::read_text(file)));
   fs::remove_all(tree);
   fs::remove(file);
 }

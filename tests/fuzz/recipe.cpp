@@ -37,7 +37,7 @@ struct Options {
   }
 };
 
-void tell(const Diagnostics& diagnostics) {
+void report(const Diagnostics& diagnostics) {
   for (const std::string& message : diagnostics.errors()) {
     // The end of a message says what is wrong. The part before it contains positions and text from
     // the file.
@@ -55,11 +55,11 @@ void recipe(Input input) {
   const ConfigNode top = parse_yaml(text, "input", of_file);
   schema.apply(top, of_file);
   schema.check_required(top.origin, of_file);
-  tell(of_file);
+  report(of_file);
   static_cast<void>(top.flow());
   Diagnostics of_override;
   schema.apply({"model.params", parse_override(text, {"command line"}, of_override)}, of_override);
-  tell(of_override);
+  report(of_override);
   // A run writes this JSON into its folder; dump() throws for text that is not UTF-8.
   static_cast<void>(schema.values().dump());
 

@@ -15,7 +15,7 @@ namespace {
 using namespace precast::data;
 
 /// More items would only run the same code again.
-constexpr std::uint64_t kMostItems = 4;
+constexpr std::uint64_t kMaxItems = 4;
 
 /// Reads an item, so that sanitizers detect data outside the segment. Data outside the data area is
 /// a finding.
@@ -37,10 +37,10 @@ void touch_item(Input memory, const RingHeader& header, const RingItem& item) {
 void attach(std::span<std::byte> memory, const RingHeader& header) {
   std::uint64_t published = 0;
   std::memcpy(&published, memory.data() + kRingPublishedAt, sizeof published);
-  const std::uint64_t first = published - std::min<std::uint64_t>(header.slots, kMostItems);
+  const std::uint64_t first = published - std::min<std::uint64_t>(header.slots, kMaxItems);
   RingReader reader(memory, header, memory.data() + header.control_offset, header.cells - 1, first);
   reader.end();
-  for (std::uint64_t i = 0; i < kMostItems; ++i) {
+  for (std::uint64_t i = 0; i < kMaxItems; ++i) {
     const auto taken = reader.take();
     if (!taken) break;
     touch_item(memory, header, taken->item);
@@ -69,7 +69,7 @@ void ring(Input input) {
   const std::string description = read_ring_description(memory, header);
   touch(std::as_bytes(std::span(description)));
   if (!description.empty()) reached("description");
-  for (std::uint64_t s = 0; s < kMostItems; ++s) {
+  for (std::uint64_t s = 0; s < kMaxItems; ++s) {
     try {
       touch_item(memory, header, read_ring_item(memory, header, s));
     } catch (const RingError&) {

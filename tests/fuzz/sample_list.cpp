@@ -13,14 +13,14 @@ void sample_list(Input input) {
   const auto parse = [](std::string_view text) {
     return data::parse_sample_list(text, "list", kSamples, "samples");
   };
-  const data::Members chosen = parse({reinterpret_cast<const char*>(input.data()), input.size()});
+  const data::SampleSet chosen = parse({reinterpret_cast<const char*>(input.data()), input.size()});
   std::string text;
   for (std::uint64_t i = 0; i < chosen.size(); ++i) {
     require(chosen[i] < kSamples && (i == 0 || chosen[i - 1] < chosen[i]),
             "samples are in the dataset, ascend and occur once");
     text += std::to_string(chosen[i]) + "\n";
   }
-  const data::Members again = parse(text);
+  const data::SampleSet again = parse(text);
   require(again.size() == chosen.size(), "a list of the samples gives the same samples");
   for (std::uint64_t i = 0; i < chosen.size(); ++i)
     require(again[i] == chosen[i], "a list of the samples gives the same samples");

@@ -80,8 +80,8 @@ void source(Input input) {
 
   const auto source = data::open_source(path, form.kind);
   require(source->size() > 0, "a source has samples");
-  constexpr std::uint64_t kLooked = 64;
-  for (std::uint64_t i = 0; i < std::min(source->size(), kLooked); ++i) {
+  constexpr std::uint64_t kMaxChecked = 64;
+  for (std::uint64_t i = 0; i < std::min(source->size(), kMaxChecked); ++i) {
     const data::Sample sample = source->sample(i);
     require(sample.values.size() == source->fields().size(), "a sample has a value per field");
     for (const data::Value& value : sample.values) std::visit(Touch{}, value);

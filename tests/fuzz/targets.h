@@ -14,7 +14,7 @@ using Input = std::span<const std::byte>;
 
 /// Each target passes the bytes to one parser, reads every byte of the result, and checks its
 /// invariants with require(). An exception derived from Error is a correct result. Anything else is
-/// a finding: another exception, a crash, a leak, more than five seconds, more than 512 MB. @{
+/// a finding: another exception, a crash, a leak, more than five seconds, more than 512 MiB. @{
 void safetensors(Input input);
 void pickle(Input input);
 void torch_zip(Input input);

@@ -381,7 +381,7 @@ TEST_F(KernelBytesTest, PlannedImages) {
   constexpr int kSizePx = 64;
   constexpr std::uint64_t kImages = 3;
   const data::ImageOutput image{.pipeline = data::standard_val_pipeline(),
-                                .longest_stored_px = kStoredPx};
+                                .max_stored_side_px = kStoredPx};
   const std::size_t plan_bytes = data::image_plan_bytes(image, kSizePx);
   data::ImagePlanner planner(image.pipeline, /*seed=*/1, /*view=*/{});
   for (const PixelType type : {PixelType::f32, PixelType::f16, PixelType::bf16}) {

@@ -17,7 +17,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NVCC = [os.environ.get("PRECAST_NVCC", "nvcc")]
-# ccache stores the messages of a compiler, too.
+# ccache also stores the messages of the compiler, which this test reads.
 if shutil.which("ccache"):
     NVCC.insert(0, "ccache")
 FOLDERS = ["data", "framework", "models", "recipes"]
@@ -31,7 +31,7 @@ def sources():
 
 
 def kernels_of(source, architectures=ARCHITECTURES):
-    """The output of ptxas for each kernel and each architecture."""
+    """The registers and bytes of memory that ptxas reports for each kernel and each architecture."""
     targets = [f"-gencode=arch=compute_{a},code=sm_{a}" for a in architectures]
     with tempfile.TemporaryDirectory() as scratch:
         done = subprocess.run([*NVCC, "-std=c++20", "-O3", "--expt-relaxed-constexpr", "--expt-extended-lambda",

@@ -13,7 +13,7 @@ namespace precast::test {
 namespace {
 
 using models::detail::BatchNorm2d;
-using models::detail::rank_batch_norm_cuda;
+using models::detail::sync_batch_norm_cuda;
 
 const at::Device kGpu(at::kCUDA, 0);
 
@@ -22,7 +22,7 @@ class BatchNormGpuTest : public ::testing::TestWithParam<std::tuple<at::ScalarTy
   void SetUp() override {
     if (!at::globalContext().hasCUDA()) GTEST_SKIP() << "no GPU that libtorch can use";
   }
-  static Halves halves(std::int64_t first, std::int64_t second) {
+  static SplitBatch split(std::int64_t first, std::int64_t second) {
     const auto [type, channels_last] = GetParam();
     return {.device = kGpu,
             .type = type,
@@ -32,13 +32,13 @@ class BatchNormGpuTest : public ::testing::TestWithParam<std::tuple<at::ScalarTy
   }
 };
 
-TEST_P(BatchNormGpuTest, TwoRanksAreTheBatchInOnePiece) {
-  expect_one_batch(rank_batch_norm_cuda, halves(6, 6));
+TEST_P(BatchNormGpuTest, TwoRanksMatchTheUndividedBatch) {
+  expect_one_batch(sync_batch_norm_cuda, split(6, 6));
 }
 
 TEST_P(BatchNormGpuTest, RanksMayHaveDifferentNumbersOfImages) {
-  expect_one_batch(rank_batch_norm_cuda, halves(1, 9));
-  expect_one_batch(rank_batch_norm_cuda, halves(7, 2));
+  expect_one_batch(sync_batch_norm_cuda, split(1, 9));
+  expect_one_batch(sync_batch_norm_cuda, split(7, 2));
 }
 
 TEST_P(BatchNormGpuTest, TheModuleUsesTheKernelsAndNothingWaitsForTheDevice) {

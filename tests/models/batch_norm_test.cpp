@@ -10,30 +10,31 @@
 
 #include "framework/api/single_rank.h"
 #include "tests/models/halves_of_a_batch.h"
+#include "tests/support/lone_rank.h"
 #include "tests/support/noise_tensor.h"
 
 namespace precast::test {
 namespace {
 
 using models::detail::BatchNorm2d;
-using models::detail::rank_batch_norm;
-using models::detail::rank_batch_norm_cuda;
+using models::detail::sync_batch_norm;
+using models::detail::sync_batch_norm_cuda;
 
-TEST(RankBatchNormTest, TwoRanksAreTheBatchInOnePiece) {
-  expect_one_batch(rank_batch_norm, {});
-  expect_one_batch(rank_batch_norm, {.channels_last = true, .first = 1, .second = 9});
+TEST(RankBatchNormTest, TwoRanksMatchTheUndividedBatch) {
+  expect_one_batch(sync_batch_norm, {});
+  expect_one_batch(sync_batch_norm, {.channels_last = true, .first = 1, .second = 9});
 }
 
 TEST(RankBatchNormTest, AnEmptyRankCounts) {
-  expect_one_batch(rank_batch_norm, {.first = 0, .second = 5});
+  expect_one_batch(sync_batch_norm, {.first = 0, .second = 5});
 }
 
 TEST(RankBatchNormTest, TheGpuOperatorsAreUsedAsOneBatchNeedsThem) {
   for (const at::ScalarType type : {at::kFloat, at::kHalf, at::kBFloat16}) {
     for (const bool channels_last : {false, true}) {
       SCOPED_TRACE(testing::Message() << type << " channels_last " << channels_last);
-      expect_one_batch(rank_batch_norm_cuda, {.type = type, .channels_last = channels_last});
-      expect_one_batch(rank_batch_norm_cuda,
+      expect_one_batch(sync_batch_norm_cuda, {.type = type, .channels_last = channels_last});
+      expect_one_batch(sync_batch_norm_cuda,
                        {.type = type, .channels_last = channels_last, .first = 2, .second = 7});
     }
   }
@@ -45,7 +46,7 @@ TEST(RankBatchNormTest, NothingWaitsForTheDevice) {
                })).empty())
       << "operators that wait are detected";
   const auto ranks = make_single_rank();
-  for (const auto& normalize : {rank_batch_norm, rank_batch_norm_cuda}) {
+  for (const auto& normalize : {sync_batch_norm, sync_batch_norm_cuda}) {
     const at::Tensor x = noise_tensor(1, {4, 3, 5, 5}).requires_grad_();
     const BatchNorm2d norm(3);
     const auto called = operators_called([&] {
@@ -64,20 +65,10 @@ TEST(RankBatchNormTest, NothingWaitsForTheDevice) {
 
 TEST(RankBatchNormTest, TheGpuPathSendsOneMessageEachWayAndSkipsAFrozenInput) {
   /// Records the sizes of the summed tensors.
-  class NotedRank final : public Communicator {
+  class NotedRank final : public LoneRank {
    public:
-    [[nodiscard]] int rank() const override { return 0; }
-    [[nodiscard]] int world() const override { return 1; }
     void all_reduce_sum(std::vector<at::Tensor> tensors) override {
       for (const at::Tensor& tensor : tensors) sizes.push_back(tensor.numel());
-    }
-    void reduce_sum(std::vector<at::Tensor> /*tensors*/, int /*root*/) override {}
-    void broadcast(std::vector<at::Tensor> /*tensors*/, int /*root*/) override {}
-    [[nodiscard]] std::vector<std::string> all_gather(const std::string& text) override {
-      return {text};
-    }
-    [[nodiscard]] std::unique_ptr<PendingSum> begin_sum(std::int64_t value) override {
-      return make_single_rank()->begin_sum(value);
     }
     std::vector<std::int64_t> sizes;
   };
@@ -85,7 +76,7 @@ TEST(RankBatchNormTest, TheGpuPathSendsOneMessageEachWayAndSkipsAFrozenInput) {
     NotedRank ranks;
     const at::Tensor x = noise_tensor(1, {4, 3, 5, 5}).requires_grad_(input_learns);
     const BatchNorm2d norm(3);
-    rank_batch_norm_cuda(x, {.weight = norm->weight,
+    sync_batch_norm_cuda(x, {.weight = norm->weight,
                              .bias = norm->bias,
                              .running_mean = norm->running_mean,
                              .running_var = norm->running_var,

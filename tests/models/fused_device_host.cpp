@@ -20,7 +20,7 @@ std::string missing_fused_device() {
 
 const models::detail::FusedKernels& device_kernels() {
   static constexpr models::detail::FusedKernels kKernels = {
-      .run_on = [](const at::Tensor& x) { return x.is_cpu(); },
+      .supports = [](const at::Tensor& x) { return x.is_cpu(); },
       .norm_mask_bytes = models::batch_norm_mask_bytes,
       .norm_workspace_bytes = models::batch_norm_workspace_bytes,
       .norm_forward = launch<models::batch_norm_forward>,

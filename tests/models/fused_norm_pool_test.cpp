@@ -77,7 +77,8 @@ TEST_P(FusedNormPoolTest, IsTheCompositionInDoublePrecision) {
     torch::autograd::backward({result.y, result.fork}, {dy, d_fork});
     expected.backward(dy.to(at::kCPU, at::kDouble) + d_fork.to(at::kCPU, at::kDouble));
 
-    // The rounding to the type, and a small one in float32, which the norm multiplies.
+    // The tolerances allow for rounding to the type, and for a small error in float32, which the
+    // norm multiplies.
     const double ulp = 1.01 * rounding(GetParam());
     const auto pixels = static_cast<double>(x.numel()) / static_cast<double>(shape[1]);
     const at::Tensor variance = exact_x.detach().var({0, 2, 3}, /*unbiased=*/false);

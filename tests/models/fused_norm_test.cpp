@@ -111,7 +111,7 @@ TEST_P(FusedNormTest, IsTheCompositionInDoublePrecision) {
 
     EXPECT_EQ(y.scalar_type(), type_);
     EXPECT_TRUE(y.is_contiguous(at::MemoryFormat::ChannelsLast));
-    // The rounding to the type, and a small one in float32.
+    // The tolerances allow for rounding to the type, and for a small error in float32.
     const double ulp = 1.01 * rounding(type_);
     const double rows = static_cast<double>(in.x.numel()) / static_cast<double>(shape[1]);
     const double scale = largest_factor(reference);
@@ -286,7 +286,7 @@ TEST_F(FusedModuleTest, WhatTheKernelsCannotComputeIsLeftToTheReference) {
 TEST_F(FusedModuleTest, StatisticsOfRanksAndChunksAreLeftToTheReference) {
   const auto rank = make_single_rank();
   BatchNorm2d synced = fused_norm(rank.get());
-  EXPECT_FALSE(synced->unfused_because().empty());
+  EXPECT_FALSE(synced->unfused_reason().empty());
   EXPECT_EQ(fused_calls(synced, images()), 0);
   EXPECT_EQ(fused_calls(fused_norm(nullptr, 1), images()), 0);
 }

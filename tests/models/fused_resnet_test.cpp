@@ -41,7 +41,7 @@ constexpr int kSteps = 3;
 /// Weight of the last norm of each block. At 1, rounding errors in a deep network grow as large as
 /// the update.
 constexpr double kBranchGain = 0.05;
-constexpr int kMostBatches = 3;
+constexpr int kMaxBatches = 3;
 
 constexpr ResNetShape kResNet18{.blocks = {2, 2, 2, 2}};
 constexpr ResNetShape kResNet50{.bottleneck = true, .blocks = {3, 4, 6, 3}};
@@ -199,8 +199,8 @@ class FusedNetworkTest : public ::testing::Test {
   }
   void TearDown() override { at::globalContext().setAllowTF32CuDNN(true); }
 
-  /// Numbers of the fused layers of a network, of shortcuts with a projection whose norm is fused
-  /// with the last norm of the block, and of sums of two gradients.
+  /// Counts in a network: all norms, the shortcuts with a projection (whose norm is fused with the
+  /// last norm of the block), the blurs, and the sums of two gradients.
   struct Fused {
     int norms, projections, blurs, forks;
   };
@@ -224,7 +224,7 @@ class FusedNetworkTest : public ::testing::Test {
   /// error affects all batches.
   static void expect_alike(Training training, const std::optional<FusedCalls>& calls) {
     Distance between{};
-    for (int batches = 0; batches < kMostBatches; ++batches) {
+    for (int batches = 0; batches < kMaxBatches; ++batches) {
       CountedKernels::reset();
       training.first_batch = 10 * batches;
       const Trained reference = train(training, /*fused=*/false);
@@ -245,8 +245,8 @@ class FusedNetworkTest : public ::testing::Test {
     return between.weights < 5e-3 && between.statistics < 1e-4 && between.loss < 1e-4;
   }
   /// In 16 bits, both networks differ from float32 by rounding; the fused network rounds less
-  /// often. The errors are random, so those of several runs are added on a GPU; on the host,
-  /// kernels are slow, and one run always has the same error.
+  /// often. The errors are random, so on a GPU, those of several runs are added. On the host,
+  /// kernels are slow, and the error of one run is reproducible.
   static void expect_no_worse(Training training) {
     const Precision precision = training.precision;
     Distance fused{}, reference{};
@@ -368,7 +368,7 @@ TEST_F(FusedNetworkTest, CheckpointsContinueInTheOtherNetworkAndBack) {
       found = next_step(training, folder.path());
       forwards.push_back(CountedKernels::calls().norm_forward);
     }
-    // Without the norms that the kernels of the max pool and of two norms compute.
+    // Norms that are fused with the max pool or with another norm do not count.
     EXPECT_THAT(forwards, ::testing::ElementsAre(0, shape.bottleneck ? 8 : 5, 0));
     const Distance between = distance(found, expected);
     EXPECT_LT(between.weights, 2e-2);

@@ -11,8 +11,8 @@
 #include <array>
 #include <mutex>
 
-#include "tests/models/thread_ranks.h"
 #include "tests/support/noise_tensor.h"
+#include "tests/support/thread_ranks.h"
 
 namespace precast::test {
 namespace {
@@ -34,15 +34,15 @@ struct Outcome {
   at::Tensor running_mean, running_var;
 };
 
-Problem make_problem(const Halves& halves) {
-  const std::int64_t images = halves.first + halves.second;
+Problem make_problem(const SplitBatch& split) {
+  const std::int64_t images = split.first + split.second;
   Problem problem;
   problem.x = noise_tensor(1, {images, kChannels, kHeight, kWidth}, 3);
   // The halves differ, so that separate statistics would give different results.
-  problem.x.narrow(0, 0, halves.first).add_(1.5);
-  problem.x = problem.x.to(halves.type);
+  problem.x.narrow(0, 0, split.first).add_(1.5);
+  problem.x = problem.x.to(split.type);
   problem.gradient =
-      noise_tensor(2, {images, kChannels, kHeight, kWidth}).add_(0.25).to(halves.type);
+      noise_tensor(2, {images, kChannels, kHeight, kWidth}).add_(0.25).to(split.type);
   problem.weight = noise_tensor(3, {kChannels}).add_(1);
   problem.bias = noise_tensor(4, {kChannels});
   return problem;
@@ -67,27 +67,26 @@ Outcome in_one_piece(const Problem& problem) {
           .running_var = norm->running_var};
 }
 
-Outcome of_rank(const Normalize& normalize, const Halves& halves, const Problem& problem,
+Outcome of_rank(const Normalize& normalize, const SplitBatch& split, const Problem& problem,
                 Communicator& ranks) {
   const bool leads = ranks.rank() == 0;
   const auto mine = [&](const at::Tensor& all) {
     const at::Tensor part =
-        all.narrow(0, leads ? 0 : halves.first, leads ? halves.first : halves.second);
-    return part.to(halves.device)
-        .clone(halves.channels_last ? at::MemoryFormat::ChannelsLast
-                                    : at::MemoryFormat::Contiguous);
+        all.narrow(0, leads ? 0 : split.first, leads ? split.first : split.second);
+    return part.to(split.device)
+        .clone(split.channels_last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous);
   };
   const at::Tensor x = mine(problem.x).requires_grad_();
-  const at::Tensor weight = problem.weight.to(halves.device, at::kFloat, false, /*copy=*/true);
-  const at::Tensor bias = problem.bias.to(halves.device, at::kFloat, false, /*copy=*/true);
-  const models::detail::RankBatchNorm norm = {
+  const at::Tensor weight = problem.weight.to(split.device, at::kFloat, false, /*copy=*/true);
+  const at::Tensor bias = problem.bias.to(split.device, at::kFloat, false, /*copy=*/true);
+  const models::detail::SyncBatchNorm norm = {
       .weight = weight.requires_grad_(),
       .bias = bias.requires_grad_(),
       .running_mean = at::zeros({kChannels}, weight.options().requires_grad(false)),
       .running_var = at::ones({kChannels}, weight.options().requires_grad(false)),
       .ranks = &ranks};
   const at::Tensor y = normalize(x, norm);
-  EXPECT_EQ(y.scalar_type(), halves.type);
+  EXPECT_EQ(y.scalar_type(), split.type);
   EXPECT_TRUE(y.is_contiguous(x.suggest_memory_format()));
   // Contiguous, like the gradient from a layer that ignores memory formats.
   y.backward(mine(problem.gradient).contiguous());
@@ -121,20 +120,20 @@ std::unique_ptr<at::ObserverContext> note_name(const at::RecordFunction& functio
 
 }  // namespace
 
-void expect_one_batch(const Normalize& normalize, const Halves& halves) {
-  const Problem problem = make_problem(halves);
+void expect_one_batch(const Normalize& normalize, const SplitBatch& split) {
+  const Problem problem = make_problem(split);
   const Outcome expected = in_one_piece(problem);
   std::array<Outcome, 2> found;
   run_as_ranks(2, [&](Communicator& ranks) {
-    found.at(static_cast<std::size_t>(ranks.rank())) = of_rank(normalize, halves, problem, ranks);
+    found.at(static_cast<std::size_t>(ranks.rank())) = of_rank(normalize, split, problem, ranks);
   });
   const auto both = [&](at::Tensor Outcome::*part) {
     return at::cat({found[0].*part, found[1].*part});
   };
-  const double loose = tolerance_of(halves.type);
+  const double loose = tolerance_of(split.type);
   const double tight = tolerance_of(at::kFloat);
   // libtorch's kernel for contiguous tensors rounds each addend of these sums to the type.
-  const bool rounds = halves.device.is_cuda() && !halves.channels_last;
+  const bool rounds = split.device.is_cuda() && !split.channels_last;
   const double sums = rounds ? 4 * loose : tight;
   expect_near(both(&Outcome::y), expected.y, loose, "output");
   expect_near(both(&Outcome::x_gradient), expected.x_gradient, loose, "gradient of the input");

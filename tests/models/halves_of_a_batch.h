@@ -9,7 +9,7 @@
 namespace precast::test {
 
 /// A batch of images, divided between two ranks.
-struct Halves {
+struct SplitBatch {
   at::Device device = at::kCPU;
   at::ScalarType type = at::kFloat;
   bool channels_last = false;
@@ -19,12 +19,12 @@ struct Halves {
 };
 
 using Normalize =
-    std::function<at::Tensor(const at::Tensor& x, const models::detail::RankBatchNorm& norm)>;
+    std::function<at::Tensor(const at::Tensor& x, const models::detail::SyncBatchNorm& norm)>;
 
 /// Runs two ranks (threads), which normalise their parts with `normalize`. Expects the same
 /// outputs, gradients and running statistics as from torch's BatchNorm2d on the undivided batch, in
 /// float64 on the CPU.
-void expect_one_batch(const Normalize& normalize, const Halves& halves);
+void expect_one_batch(const Normalize& normalize, const SplitBatch& split);
 
 /// The names of all operators that `body` calls, in every thread.
 [[nodiscard]] std::set<std::string> operators_called(const std::function<void()>& body);

@@ -39,7 +39,7 @@ TEST(ModuleModelTest, StateInterleavesBuffersAsPythonDoes) {
                                       "norm.num_batches_tracked"}));
 }
 
-/// A network whose layer has two names if it is tied, and whose bias has a third.
+/// A network whose layer has two names if it is tied, and whose bias then has a third name.
 struct TiedNet : torch::nn::Module {
   explicit TiedNet(bool tied) {
     first = register_module("first", torch::nn::Linear(3, 3));

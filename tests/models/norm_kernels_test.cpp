@@ -11,13 +11,13 @@ namespace precast::test {
 namespace {
 
 /// The report of `model.kernels: fused`, which needs no device.
-models::NormKernels norms(ModelSpec spec, const std::string& yaml = "{}") {
+models::FusedLayerCounts norms(ModelSpec spec, const std::string& yaml = "{}") {
   spec.fused_kernels = true;
   spec.params = test::params(yaml);
-  return models::norm_kernels(*make_model(spec));
+  return models::fused_layer_counts(*make_model(spec));
 }
 
-std::int64_t others(const models::NormKernels& norms) {
+std::int64_t others(const models::FusedLayerCounts& norms) {
   std::int64_t sum = 0;
   for (const auto& [reason, count] : norms.reference) sum += count;
   return sum;
@@ -25,7 +25,7 @@ std::int64_t others(const models::NormKernels& norms) {
 
 TEST(NormKernelsTest, AllNormsOfAResNetAreFused) {
   for (const auto& [arch, fused] : {std::pair{"resnet18", 20}, std::pair{"resnet50", 53}}) {
-    const models::NormKernels found = norms({.arch = arch});
+    const models::FusedLayerCounts found = norms({.arch = arch});
     EXPECT_EQ(found.fused, fused) << arch;
     EXPECT_EQ(others(found), 0) << arch;
   }
@@ -33,15 +33,16 @@ TEST(NormKernelsTest, AllNormsOfAResNetAreFused) {
 
 TEST(NormKernelsTest, MethodsThatNeedSeparateOpsAreNamed) {
   const auto rank = make_single_rank();
-  const models::NormKernels synced = norms({.arch = "resnet18", .batch_norm_ranks = rank.get()});
+  const models::FusedLayerCounts synced =
+      norms({.arch = "resnet18", .batch_norm_ranks = rank.get()});
   EXPECT_EQ(synced.fused, 0);
   EXPECT_EQ(synced.reference.at("dist.sync_bn"), 20);
-  const models::NormKernels ghosts = norms({.arch = "resnet18", .ghost_batch_size = 16});
+  const models::FusedLayerCounts ghosts = norms({.arch = "resnet18", .ghost_batch_size = 16});
   EXPECT_EQ(ghosts.reference.at("ghost_batch_norm"), 20);
 }
 
 TEST(NormKernelsTest, DescribedNormsAreFused) {
-  const models::NormKernels found =
+  const models::FusedLayerCounts found =
       norms({.arch = "layers"},
             "{layers: [conv: {out: 8}, bn, relu, residual: {layers: [conv: {out: 8}, bn]}, bn, "
             "gelu, relu, global_avg_pool, flatten, linear]}");

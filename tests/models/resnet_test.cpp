@@ -10,7 +10,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <map>
 #include <sstream>
 
@@ -20,6 +19,7 @@
 #include "tests/support/message_matchers.h"
 #include "tests/support/noise_tensor.h"
 #include "tests/support/paths.h"
+#include "tests/support/text_file.h"
 
 namespace precast::test {
 namespace {
@@ -37,10 +37,7 @@ std::string state_text(const Model& model) {
 }
 
 std::string golden_text(const std::string& file) {
-  std::ifstream stream(test::golden_dir() + "/torchvision/" + file);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return text.str();
+  return test::read_text(test::golden_dir() + "/torchvision/" + file);
 }
 
 /// Largest difference between `values` and `golden`, in units of the largest golden magnitude.
@@ -122,7 +119,7 @@ TEST(ResNetTest, ZeroInitResidualStartsAsTorchvisions) {
   }
 }
 
-TEST(ResNetTest, LogBiasStartsEveryClassAtOneInSoMany) {
+TEST(ResNetTest, LogBiasInitialisesUniformClassProbabilities) {
   const auto model =
       make_model({.arch = "resnet18", .num_classes = 8, .params = params("{log_bias: true}")});
   const at::Tensor bias = model->parameters().back().tensor.detach();

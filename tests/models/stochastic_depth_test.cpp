@@ -28,12 +28,12 @@ const nlohmann::json& golden() {
 
 TEST(StochasticDepthTest, LeavesOutWhatTorchvisionLeavesOut) {
   const at::Tensor branch = noise_tensor(2, {8, 2, 2, 2});
-  for (const bool by_sample : {false, true}) {
+  for (const bool per_sample : {false, true}) {
     at::manual_seed(11);
-    for (const auto& output : golden()["outputs"][by_sample ? "row" : "batch"]) {
+    for (const auto& output : golden()["outputs"][per_sample ? "row" : "batch"]) {
       const at::Tensor expected = at::tensor(output.get<std::vector<float>>()).view(branch.sizes());
       EXPECT_TRUE(
-          at::allclose(models::detail::drop_branch(branch, 0.4, by_sample), expected, 1e-6, 1e-7));
+          at::allclose(models::detail::drop_branch(branch, 0.4, per_sample), expected, 1e-6, 1e-7));
     }
   }
 }

@@ -114,7 +114,7 @@ TEST(BatchResizeTest, ACropIsAPartOfTheImageThatSeedAndStepDecide) {
   EXPECT_FALSE(at::equal(crop, resized("{mode: crop}", images, 3)));
 }
 
-TEST(BatchResizeTest, RefusesMoreThanAWholeRun) {
+TEST(BatchResizeTest, RejectsFractionsThatSumToMoreThanOne) {
   TrainPlan plan;
   EXPECT_THROW(make_method("batch_resize", "{delay_fraction: 0.9}")->configure(plan), ConfigError);
 }

@@ -77,7 +77,7 @@ TEST(EmaTest, FiftyStepsAreTorchs) {
   expect_near(evaluated(*ema, model), optimizer_golden()["ema"]["averages"]);
 }
 
-TEST(EmaTest, ARestoredStateGoesOnBitForBit) {
+TEST(EmaTest, ARestoredStateContinuesBitForBit) {
   // 0: the state before the first step, which copies the weights.
   for (const std::uint32_t kept_at : {0U, 10U}) {
     NormModel model;
@@ -87,13 +87,13 @@ TEST(EmaTest, ARestoredStateGoesOnBitForBit) {
     for (std::uint32_t step = 0; step < 20; ++step) {
       if (step == kept_at) {
         resumed->on_train_begin(model);
-        KeptState(*whole).put_into(*resumed);
+        SavedState(*whole).restore_into(*resumed);
       }
       model.set(step);
       whole->on_step_end(model, step);
       if (step >= kept_at) resumed->on_step_end(model, step);
     }
-    EXPECT_TRUE(KeptState(*resumed) == KeptState(*whole)) << kept_at;
+    EXPECT_TRUE(SavedState(*resumed) == SavedState(*whole)) << kept_at;
     EXPECT_EQ(evaluated(*resumed, model), evaluated(*whole, model)) << kept_at;
   }
 }

@@ -31,7 +31,7 @@ std::string missing_fused_device() {
 
 const recipes::detail::FusedKernels& device_kernels() {
   static constexpr recipes::detail::FusedKernels kKernels = {
-      .run_on = [](const at::Tensor& tensor) { return tensor.is_cpu(); },
+      .supports = [](const at::Tensor& tensor) { return tensor.is_cpu(); },
       .cross_entropy_workspace_bytes = recipes::cross_entropy_workspace_bytes,
       .top_k_workspace_bytes = recipes::top_k_workspace_bytes,
       .gradient_norm_workspace_bytes = recipes::gradient_norm_workspace_bytes,

@@ -29,15 +29,16 @@ class NamesModel final : public ImageModel {
   /// Indices of the parameters that get no gradient in a backward pass, or whose gradient was
   /// removed.
   std::vector<std::int64_t> without_gradient(Method& method) {
-    std::vector<std::int64_t> places;
+    std::vector<std::int64_t> positions;
     for (const NamedTensor& parameter : parameters_) {
       if (parameter.tensor.requires_grad()) parameter.tensor.mutable_grad() = at::ones({1});
     }
     method.on_backward(*this);
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      if (!parameters_[i].tensor.grad().defined()) places.push_back(static_cast<std::int64_t>(i));
+      if (!parameters_[i].tensor.grad().defined())
+        positions.push_back(static_cast<std::int64_t>(i));
     }
-    return places;
+    return positions;
   }
 
  private:
@@ -87,7 +88,7 @@ TEST_P(LayerFreezingTest, AModelWhoseLastLayersAreFrozenKeepsATrainableOne) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, LayerFreezingTest, ::testing::Values(1, 2));
 
-TEST(LayerFreezing, GivesNothingBackThatWasFrozenBefore) {
+TEST(LayerFreezing, DoesNotUnfreezeWhatWasFrozenBefore) {
   NamesModel model;
   model.parameters().front().tensor.requires_grad_(false);
   const auto& golden = method_golden()["layer_freezing"]["cases"][0];

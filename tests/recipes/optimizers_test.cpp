@@ -117,18 +117,18 @@ TEST_P(OptimizerTest, FoundInfChangesNeitherWeightsNorState) {
   const auto optimizer = make_for(model);
   for (std::uint32_t i = 0; i < 3; ++i) {
     const std::vector<double> weights = flat(values_of(model.parameters()));
-    const KeptState state(*optimizer);
+    const SavedState state(*optimizer);
     model.set_gradients(99);
     model.parameters()[i].tensor.mutable_grad().fill_(std::numeric_limits<float>::infinity());
     optimizer->step(1, Optimizer::Scaled{at::scalar_tensor(1.F)});
     EXPECT_EQ(flat(values_of(model.parameters())), weights) << i;
-    EXPECT_TRUE(KeptState(*optimizer) == state) << i;
+    EXPECT_TRUE(SavedState(*optimizer) == state) << i;
     step(model, *optimizer, i);
-    EXPECT_FALSE(KeptState(*optimizer) == state) << "a step must change the state";
+    EXPECT_FALSE(SavedState(*optimizer) == state) << "a step must change the state";
   }
 }
 
-TEST_P(OptimizerTest, ARestoredStateGoesOnBitForBit) {
+TEST_P(OptimizerTest, ARestoredStateContinuesBitForBit) {
   ToyModel whole;
   const auto uninterrupted = make_for(whole);
   for (std::uint32_t i = 0; i < 20; ++i) step(whole, *uninterrupted, i);
@@ -143,11 +143,11 @@ TEST_P(OptimizerTest, ARestoredStateGoesOnBitForBit) {
       second.parameters()[i].tensor.copy_(first.parameters()[i].tensor);
   }
   const auto after = make_for(second);
-  KeptState(*before).put_into(*after);
+  SavedState(*before).restore_into(*after);
   for (std::uint32_t i = 10; i < 20; ++i) step(second, *after, i);
 
   EXPECT_EQ(flat(values_of(second.parameters())), flat(values_of(whole.parameters())));
-  EXPECT_TRUE(KeptState(*after) == KeptState(*uninterrupted));
+  EXPECT_TRUE(SavedState(*after) == SavedState(*uninterrupted));
 }
 
 TEST_P(OptimizerTest, ARateInATensorGivesTheSameUpdates) {
@@ -174,7 +174,7 @@ TEST_P(OptimizerTest, ARateInATensorGivesTheSameUpdates) {
       expect_near(weights, flat(values_of(by_number.parameters())), 1e-6);
     } else {
       EXPECT_EQ(weights, flat(values_of(by_number.parameters())));
-      EXPECT_TRUE(KeptState(*found) == KeptState(*expected));
+      EXPECT_TRUE(SavedState(*found) == SavedState(*expected));
     }
   }
 }

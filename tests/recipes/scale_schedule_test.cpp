@@ -44,7 +44,7 @@ TEST(ScaleScheduleTest, RatesAreComposersInEveryStep) {
   }
 }
 
-TEST(ScaleScheduleTest, WhatWasMeantForAnEpochHappensAtItsScaledTime) {
+TEST(ScaleScheduleTest, EpochMilestonesAreScaled) {
   const TrainPlan plan =
       scaled(part_spec("step", "{step_length: 4}"), {.lr = 2, .epochs = 16}, 0.5, 10);
   EXPECT_EQ(plan.epochs, 8);
@@ -62,7 +62,7 @@ TEST(ScaleScheduleTest, AWarmUpStaysAsLongAsItIs) {
   EXPECT_DOUBLE_EQ(cyclic.lr(6, 0), 1);
   const TrainPlan all =
       scaled(part_spec("cosine", "{warmup_epochs: 8}"), {.lr = 2, .epochs = 16}, 0.25, 10);
-  EXPECT_DOUBLE_EQ(all.lr(3, 9), 2 * 39.0 / 80) << "nothing but warm-up is left";
+  EXPECT_DOUBLE_EQ(all.lr(3, 9), 2 * 39.0 / 80) << "only warm-up is left";
 }
 
 TEST(ScaleScheduleTest, OneCycleIsThatOfTheNewLengthInEveryStep) {

@@ -82,10 +82,10 @@ TEST_P(TorchScheduleTest, RatesOfEveryStepAreTorchs) {
     plan.steps_per_epoch = golden["steps_per_epoch"];
     const auto expected = golden["lr"].get<std::vector<double>>();
     for (std::size_t i = 0; i < expected.size(); ++i) {
-      const auto place = static_cast<std::int64_t>(i);
+      const auto step_index = static_cast<std::int64_t>(i);
       // Torch computes each rate from the previous one, which rounds in each step.
-      EXPECT_NEAR(plan.lr(place / plan.steps_per_epoch, place % plan.steps_per_epoch), expected[i],
-                  1e-12)
+      EXPECT_NEAR(plan.lr(step_index / plan.steps_per_epoch, step_index % plan.steps_per_epoch),
+                  expected[i], 1e-12)
           << i;
     }
   }

@@ -64,7 +64,8 @@ TEST_P(SgdGoldenTest, AStepWithFoundInfLeavesNoTrace) {
   const Optimizer::Scaled fine{at::tensor(0.F)};
   const Optimizer::Scaled overflow{at::tensor(1.F)};
   for (std::uint32_t step = 0; step < 5; ++step) {
-    // Before the first step and between two others: neither weights nor velocities may move.
+    // Steps with found_inf before the first step and between the others must change neither weights
+    // nor velocities.
     model.set_gradients(50);
     const std::vector<double> before = flat(values_of(model.parameters()));
     sgd->step(rate_of(step), overflow);

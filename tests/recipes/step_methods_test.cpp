@@ -173,7 +173,7 @@ TEST(SamTest, AGradientScalersFactorCancels) {
   EXPECT_TRUE(at::allclose(climbed[0], climbed[1], 1e-4, 1e-7));
 }
 
-TEST(SamTest, ClimbsNowhereByAGradientThatIsNotFinite) {
+TEST(SamTest, ANonFiniteGradientCausesNoAscent) {
   const auto sam = make_method("sam");
   LinearPasses passes;
   passes.scale = std::numeric_limits<double>::infinity();

@@ -54,7 +54,7 @@ TEST(SwaTest, EvaluatesTheWeightsThemselvesBeforeTheStart) {
   EXPECT_NE(swa->eval_scope(model), nullptr);
 }
 
-TEST(SwaTest, ARestoredStateGoesOnBitForBit) {
+TEST(SwaTest, ARestoredStateContinuesBitForBit) {
   NormModel model;
   const auto whole = make_method("swa", "{start: 0.2}");
   const auto resumed = make_method("swa", "{start: 0.2}");
@@ -63,10 +63,10 @@ TEST(SwaTest, ARestoredStateGoesOnBitForBit) {
     swa->on_train_begin(model);
   }
   train(*whole, model, 0, 5);
-  KeptState(*whole).put_into(*resumed);
+  SavedState(*whole).restore_into(*resumed);
   train(*whole, model, 5, 8);
   train(*resumed, model, 5, 8);
-  EXPECT_TRUE(KeptState(*resumed) == KeptState(*whole));
+  EXPECT_TRUE(SavedState(*resumed) == SavedState(*whole));
 }
 
 TEST(SwaTest, ARunThatStoppedInTheEvaluationOfTheFirstAveragedEpochKeepsItsMean) {
@@ -78,12 +78,12 @@ TEST(SwaTest, ARunThatStoppedInTheEvaluationOfTheFirstAveragedEpochKeepsItsMean)
     swa->on_train_begin(model);
   }
   train(*whole, model, 0, 2);
-  KeptState(*whole).put_into(*resumed);
+  SavedState(*whole).restore_into(*resumed);
   // The epoch has no steps left.
   resumed->on_epoch_begin(1, model);
   EXPECT_NE(resumed->eval_scope(model), nullptr);
   for (Method* swa : {whole.get(), resumed.get()}) train(*swa, model, 2, 4);
-  EXPECT_TRUE(KeptState(*resumed) == KeptState(*whole));
+  EXPECT_TRUE(SavedState(*resumed) == SavedState(*whole));
 }
 
 TEST(SwaTest, AContinuedRunDropsTheMeanOfTheShorterRun) {
@@ -98,7 +98,7 @@ TEST(SwaTest, AContinuedRunDropsTheMeanOfTheShorterRun) {
   train(*finished, model, 0, 4);
   EXPECT_NE(finished->eval_scope(model), nullptr);
   const auto continued = started(12);
-  KeptState(*finished).put_into(*continued);
+  SavedState(*finished).restore_into(*continued);
   train(*continued, model, 4, 5);
   EXPECT_EQ(continued->eval_scope(model), nullptr) << "epoch 6 is the first to be averaged";
   train(*continued, model, 5, 6);
@@ -106,7 +106,7 @@ TEST(SwaTest, AContinuedRunDropsTheMeanOfTheShorterRun) {
   train(*continued, model, 6, 12);
   const auto fresh = started(12);
   train(*fresh, model, 0, 12);
-  EXPECT_TRUE(KeptState(*continued) == KeptState(*fresh));
+  EXPECT_TRUE(SavedState(*continued) == SavedState(*fresh));
 }
 
 }  // namespace

@@ -23,8 +23,8 @@ struct Array {
 
 // mark() uses plain arrays, because it is called for each access of a kernel, and a function of the
 // standard library may be the instrumented copy from another source.
-constexpr int kMostArrays = 32;
-Array known[kMostArrays];
+constexpr int kMaxArrays = 32;
+Array known[kMaxArrays];
 int known_count = 0;
 int last_found = 0;
 
@@ -45,7 +45,7 @@ void mark(const volatile void* address, std::size_t bytes, std::uint8_t kind) {
 }  // namespace
 
 struct CountedMemory::Arrays {
-  std::array<std::string, kMostArrays> names;
+  std::array<std::string, kMaxArrays> names;
   std::map<std::string, MovedBytes> moved;
 
   void finish_launch() {
@@ -76,7 +76,7 @@ CountedMemory::~CountedMemory() {
 }
 
 void* CountedMemory::allocate(const std::string& name, std::size_t bytes) {
-  if (known_count == kMostArrays)
+  if (known_count == kMaxArrays)
     throw std::length_error("CountedMemory: expected at most 32 arrays, got one more");
   void* const memory = ::operator new(bytes, kAlignment);
   std::memset(memory, 0, bytes);
@@ -127,33 +127,33 @@ using precast::test::mark;
     mark(at, sizeof(type), kRead | kWritten);               \
     return operation(at, value, __ATOMIC_SEQ_CST);          \
   }
-#define PRECAST_COUNT_EXCHANGE(name, type)                                                   \
-  int name(volatile type* at, type* expected, type wanted, int /*order*/, int /*failing*/) { \
-    mark(at, sizeof(type), kRead | kWritten);                                                \
-    return __atomic_compare_exchange_n(at, expected, wanted, false, __ATOMIC_SEQ_CST,        \
-                                       __ATOMIC_SEQ_CST);                                    \
+#define PRECAST_COUNT_EXCHANGE(name, type)                                                    \
+  int name(volatile type* at, type* expected, type desired, int /*order*/, int /*failing*/) { \
+    mark(at, sizeof(type), kRead | kWritten);                                                 \
+    return __atomic_compare_exchange_n(at, expected, desired, false, __ATOMIC_SEQ_CST,        \
+                                       __ATOMIC_SEQ_CST);                                     \
   }
-#define PRECAST_COUNT_ATOMICS(bits, type)                                                        \
-  type __tsan_atomic##bits##_load(const volatile type* at, int /*order*/) {                      \
-    mark(at, sizeof(type), kRead);                                                               \
-    return __atomic_load_n(at, __ATOMIC_SEQ_CST);                                                \
-  }                                                                                              \
-  void __tsan_atomic##bits##_store(volatile type* at, type value, int /*order*/) {               \
-    mark(at, sizeof(type), kWritten);                                                            \
-    __atomic_store_n(at, value, __ATOMIC_SEQ_CST);                                               \
-  }                                                                                              \
-  PRECAST_COUNT_UPDATE(__tsan_atomic##bits##_exchange, type, __atomic_exchange_n)                \
-  PRECAST_COUNT_UPDATE(__tsan_atomic##bits##_fetch_add, type, __atomic_fetch_add)                \
-  PRECAST_COUNT_UPDATE(__tsan_atomic##bits##_fetch_sub, type, __atomic_fetch_sub)                \
-  PRECAST_COUNT_UPDATE(__tsan_atomic##bits##_fetch_and, type, __atomic_fetch_and)                \
-  PRECAST_COUNT_UPDATE(__tsan_atomic##bits##_fetch_or, type, __atomic_fetch_or)                  \
-  PRECAST_COUNT_UPDATE(__tsan_atomic##bits##_fetch_xor, type, __atomic_fetch_xor)                \
-  PRECAST_COUNT_EXCHANGE(__tsan_atomic##bits##_compare_exchange_strong, type)                    \
-  PRECAST_COUNT_EXCHANGE(__tsan_atomic##bits##_compare_exchange_weak, type)                      \
-  type __tsan_atomic##bits##_compare_exchange_val(volatile type* at, type expected, type wanted, \
-                                                  int order, int failing) {                      \
-    __tsan_atomic##bits##_compare_exchange_strong(at, &expected, wanted, order, failing);        \
-    return expected;                                                                             \
+#define PRECAST_COUNT_ATOMICS(bits, type)                                                         \
+  type __tsan_atomic##bits##_load(const volatile type* at, int /*order*/) {                       \
+    mark(at, sizeof(type), kRead);                                                                \
+    return __atomic_load_n(at, __ATOMIC_SEQ_CST);                                                 \
+  }                                                                                               \
+  void __tsan_atomic##bits##_store(volatile type* at, type value, int /*order*/) {                \
+    mark(at, sizeof(type), kWritten);                                                             \
+    __atomic_store_n(at, value, __ATOMIC_SEQ_CST);                                                \
+  }                                                                                               \
+  PRECAST_COUNT_UPDATE(__tsan_atomic##bits##_exchange, type, __atomic_exchange_n)                 \
+  PRECAST_COUNT_UPDATE(__tsan_atomic##bits##_fetch_add, type, __atomic_fetch_add)                 \
+  PRECAST_COUNT_UPDATE(__tsan_atomic##bits##_fetch_sub, type, __atomic_fetch_sub)                 \
+  PRECAST_COUNT_UPDATE(__tsan_atomic##bits##_fetch_and, type, __atomic_fetch_and)                 \
+  PRECAST_COUNT_UPDATE(__tsan_atomic##bits##_fetch_or, type, __atomic_fetch_or)                   \
+  PRECAST_COUNT_UPDATE(__tsan_atomic##bits##_fetch_xor, type, __atomic_fetch_xor)                 \
+  PRECAST_COUNT_EXCHANGE(__tsan_atomic##bits##_compare_exchange_strong, type)                     \
+  PRECAST_COUNT_EXCHANGE(__tsan_atomic##bits##_compare_exchange_weak, type)                       \
+  type __tsan_atomic##bits##_compare_exchange_val(volatile type* at, type expected, type desired, \
+                                                  int order, int failing) {                       \
+    __tsan_atomic##bits##_compare_exchange_strong(at, &expected, desired, order, failing);        \
+    return expected;                                                                              \
   }
 
 extern "C" {

@@ -27,38 +27,38 @@ namespace {
 
 // Limits of every GPU from sm_80 on (CUDA C++ Programming Guide, "Compute Capabilities"); the limit
 // of shared memory is that of sm_90 for kernels that opt in.
-constexpr std::uint64_t kMostThreads = 1024;
-constexpr unsigned kMostBlockZ = 64;
-constexpr unsigned kMostGridX = 0x7fffffff;
-constexpr unsigned kMostGridYZ = 65535;
-constexpr std::size_t kMostSharedBytes = 227 << 10;
+constexpr std::uint64_t kMaxThreads = 1024;
+constexpr unsigned kMaxBlockZ = 64;
+constexpr unsigned kMaxGridX = 0x7fffffff;
+constexpr unsigned kMaxGridYZ = 65535;
+constexpr std::size_t kMaxSharedBytes = 227 << 10;
 /// The largest number of switches, per thread of the block, after which a thread must have reached
 /// a barrier or its end.
-constexpr std::uint64_t kMostIdleSwitches = 10000;
+constexpr std::uint64_t kMaxIdleSwitches = 10000;
 
 /// Annotations for ThreadSanitizer, which instruments the kernels but not this file: accesses
-/// before order_before(place) happen before accesses after order_after(place).
+/// before tsan_release(location) happen before accesses after tsan_acquire(location).
 #if defined(PRECAST_THREAD_SANITIZER)
-void order_before(void* place) {
-  __tsan_release(place);
+void tsan_release(void* location) {
+  __tsan_release(location);
 }
-void order_after(void* place) {
-  __tsan_acquire(place);
+void tsan_acquire(void* location) {
+  __tsan_acquire(location);
 }
 #else
-void order_before(void* /*place*/) {}
-void order_after(void* /*place*/) {}
+void tsan_release(void* /*location*/) {}
+void tsan_acquire(void* /*location*/) {}
 #endif
 
-enum class Wants { to_run, block_barrier, warp_barrier, ballot, shuffle, nothing };
+enum class PendingOp { reschedule, block_barrier, warp_barrier, ballot, shuffle, none };
 
-std::string name_of(Wants wants) {
-  switch (wants) {
-    case Wants::block_barrier:
+std::string name_of(PendingOp pending) {
+  switch (pending) {
+    case PendingOp::block_barrier:
       return "__syncthreads";
-    case Wants::warp_barrier:
+    case PendingOp::warp_barrier:
       return "__syncwarp";
-    case Wants::ballot:
+    case PendingOp::ballot:
       return "__ballot_sync";
     default:
       return "__shfl_sync";
@@ -70,7 +70,7 @@ std::string name_of(Wants wants) {
 struct Thread {
   std::unique_ptr<test::Fiber> fiber;
   uint3 index{};
-  Wants wants = Wants::nothing;
+  PendingOp pending = PendingOp::none;
   unsigned mask = 0;
   unsigned source = 0;
   std::uint64_t bits = 0;
@@ -79,7 +79,7 @@ struct Thread {
   std::exception_ptr exception;
 };
 
-std::string place(const std::source_location& where) {
+std::string location(const std::source_location& where) {
   const std::string file = where.file_name();
   return fmt::format("{}:{}", file.substr(file.rfind('/') + 1), where.line());
 }
@@ -101,25 +101,25 @@ class Scheduler {
   std::byte* dynamic_shared() { return dynamic_shared_.get(); }
   std::uint64_t block_number() const { return block_number_; }
   void wait(Thread& me) {
-    order_before(&end_place_);  // the thread may be abandoned here
+    tsan_release(&end_sync_);  // the thread may be abandoned here
     me.fiber->suspend();
   }
-  void* barrier_place(unsigned number) { return &barrier_places_[number % 2]; }
-  void* warp_place() { return &warp_places_[current_ / 32]; }
+  void* barrier_sync(unsigned number) { return &barrier_syncs_[number % 2]; }
+  void* warp_sync() { return &warp_syncs_[current_ / 32]; }
 
  private:
   void prepare_threads(std::uint64_t count);
   void run_block();
   void run_thread(unsigned t);
-  void answer(unsigned t);
+  void handle_pending(unsigned t);
   void release_block();
-  void answer_warp(unsigned first, unsigned mask);
-  void answer_waiting_lanes(unsigned first);
+  void try_complete_warp(unsigned first, unsigned mask);
+  void recheck_warp(unsigned first);
   [[noreturn]] void fail(KernelFault::Kind kind, const std::string& what);
-  [[noreturn]] void fail_waiting();
+  [[noreturn]] void fail_missing_threads();
   [[nodiscard]] std::string describe(unsigned t) const;
   void resume_later(unsigned t) {
-    threads_[t].wants = Wants::to_run;
+    threads_[t].pending = PendingOp::reschedule;
     ready_.push_back(t);
   }
 
@@ -133,9 +133,9 @@ class Scheduler {
   std::uint64_t block_number_ = 0;  // over all launches
   std::vector<unsigned> ready_;
   std::unique_ptr<std::byte[]> dynamic_shared_;
-  char launch_place_ = 0, end_place_ = 0;
-  char barrier_places_[2] = {};
-  char warp_places_[32] = {};
+  char launch_sync_ = 0, end_sync_ = 0;
+  char barrier_syncs_[2] = {};
+  char warp_syncs_[32] = {};
 };
 
 Scheduler& scheduler() {
@@ -147,19 +147,20 @@ void Scheduler::prepare_threads(std::uint64_t count) {
   count_ = static_cast<unsigned>(count);
   if (threads_.size() < count_) threads_.resize(count_);
   for (Thread& thread : threads_) {
-    if (thread.wants != Wants::nothing) thread.fiber.reset();  // abandoned by a launch that failed
-    thread.wants = Wants::nothing;
+    if (thread.pending != PendingOp::none)
+      thread.fiber.reset();  // abandoned by a launch that failed
+    thread.pending = PendingOp::none;
     if (thread.fiber) continue;
     thread.fiber = std::make_unique<test::Fiber>([this] {
       Thread& me = current();
-      order_after(&launch_place_);
+      tsan_acquire(&launch_sync_);
       try {
         (*thread_)();
       } catch (...) {
         me.exception = std::current_exception();
       }
-      order_before(&end_place_);
-      me.wants = Wants::nothing;
+      tsan_release(&end_sync_);
+      me.pending = PendingOp::none;
     });
   }
 }
@@ -168,9 +169,9 @@ void Scheduler::run_grid(dim3 grid, dim3 block, std::size_t shared_bytes,
                          const std::function<void()>& thread) {
   const std::uint64_t threads = std::uint64_t{block.x} * block.y * block.z;
   const std::uint64_t blocks = std::uint64_t{grid.x} * grid.y * grid.z;
-  if (threads == 0 || threads > kMostThreads || block.z > kMostBlockZ || blocks == 0 ||
-      grid.x > kMostGridX || std::max(grid.y, grid.z) > kMostGridYZ ||
-      shared_bytes > kMostSharedBytes) {
+  if (threads == 0 || threads > kMaxThreads || block.z > kMaxBlockZ || blocks == 0 ||
+      grid.x > kMaxGridX || std::max(grid.y, grid.z) > kMaxGridYZ ||
+      shared_bytes > kMaxSharedBytes) {
     throw KernelFault(
         KernelFault::Kind::launch,
         fmt::format(
@@ -206,23 +207,23 @@ void Scheduler::run_block() {
     thread.barriers_passed = 0;
     resume_later(t);
   }
-  order_before(&launch_place_);
+  tsan_release(&launch_sync_);
   while (!ready_.empty()) {
     std::swap(ready_[random_() % ready_.size()], ready_.back());
     const unsigned t = ready_.back();
     ready_.pop_back();
     run_thread(t);
-    answer(t);
+    handle_pending(t);
   }
-  order_after(&end_place_);
-  if (returned_ != count_) fail_waiting();
+  tsan_acquire(&end_sync_);
+  if (returned_ != count_) fail_missing_threads();
 }
 
 void Scheduler::run_thread(unsigned t) {
   current_ = t;
   threadIdx = threads_[t].index;
   threads_[t].fiber->resume();
-  if (++idle_switches_ > kMostIdleSwitches * count_) {
+  if (++idle_switches_ > kMaxIdleSwitches * count_) {
     fail(KernelFault::Kind::spinning,
          fmt::format("expected threads to make progress, got {} switches without a thread at a "
                      "barrier or at its end",
@@ -230,10 +231,10 @@ void Scheduler::run_thread(unsigned t) {
   }
 }
 
-void Scheduler::answer(unsigned t) {
+void Scheduler::handle_pending(unsigned t) {
   Thread& thread = threads_[t];
   if (thread.exception) {
-    order_after(&end_place_);
+    tsan_acquire(&end_sync_);
     try {
       std::rethrow_exception(std::exchange(thread.exception, nullptr));
     } catch (const std::exception& thrown) {
@@ -241,15 +242,15 @@ void Scheduler::answer(unsigned t) {
            fmt::format("expected no exception, got {}", thrown.what()));
     }
   }
-  if (thread.wants != Wants::to_run) idle_switches_ = 0;
-  switch (thread.wants) {
-    case Wants::to_run:
+  if (thread.pending != PendingOp::reschedule) idle_switches_ = 0;
+  switch (thread.pending) {
+    case PendingOp::reschedule:
       ready_.push_back(t);
       return;
-    case Wants::nothing:
+    case PendingOp::none:
       ++returned_;
-      return answer_waiting_lanes(t / 32 * 32);
-    case Wants::block_barrier:
+      return recheck_warp(t / 32 * 32);
+    case PendingOp::block_barrier:
       if (++at_barrier_ == count_) release_block();
       return;
     default:
@@ -258,14 +259,14 @@ void Scheduler::answer(unsigned t) {
              fmt::format("expected a mask that contains the calling lane, got {:#x} by {}",
                          thread.mask, describe(t)));
       }
-      return answer_warp(t / 32 * 32, thread.mask);
+      return try_complete_warp(t / 32 * 32, thread.mask);
   }
 }
 
 void Scheduler::release_block() {
-  std::uint64_t holding = 0;
+  std::uint64_t predicate_count = 0;
   for (unsigned t = 0; t < count_; ++t) {
-    holding += threads_[t].bits;
+    predicate_count += threads_[t].bits;
     if (!is_same(threads_[t].where, threads_[0].where)) {
       fail(KernelFault::Kind::divergent_barrier,
            fmt::format("expected all threads at the same barrier, got {} and {}", describe(0),
@@ -274,20 +275,21 @@ void Scheduler::release_block() {
   }
   at_barrier_ = 0;
   for (unsigned t = 0; t < count_; ++t) {
-    threads_[t].bits = holding;
+    threads_[t].bits = predicate_count;
     resume_later(t);
   }
 }
 
 /// Completes the operation of the lanes in the mask if all of them have arrived or returned.
-void Scheduler::answer_warp(unsigned first, unsigned mask) {
+void Scheduler::try_complete_warp(unsigned first, unsigned mask) {
   const unsigned lanes = std::min(32u, count_ - first);
   std::vector<unsigned> caller;
   for (unsigned lane = 0; lane < lanes; ++lane) {
     const Thread& thread = threads_[first + lane];
-    if ((mask >> lane & 1) == 0 || thread.wants == Wants::nothing) continue;
-    const bool in_warp_operation = thread.wants == Wants::warp_barrier ||
-                                   thread.wants == Wants::ballot || thread.wants == Wants::shuffle;
+    if ((mask >> lane & 1) == 0 || thread.pending == PendingOp::none) continue;
+    const bool in_warp_operation = thread.pending == PendingOp::warp_barrier ||
+                                   thread.pending == PendingOp::ballot ||
+                                   thread.pending == PendingOp::shuffle;
     if (!in_warp_operation || thread.mask != mask) return;
     caller.push_back(first + lane);
   }
@@ -295,7 +297,7 @@ void Scheduler::answer_warp(unsigned first, unsigned mask) {
   std::ranges::fill(sent, ~std::uint64_t{0});
   std::uint64_t ballot = 0;
   for (const unsigned t : caller) {
-    if (threads_[t].wants != threads_[caller[0]].wants) {
+    if (threads_[t].pending != threads_[caller[0]].pending) {
       fail(KernelFault::Kind::warp_operation,
            fmt::format("expected the same operation in all lanes, got {} and {}",
                        describe(caller[0]), describe(t)));
@@ -304,29 +306,31 @@ void Scheduler::answer_warp(unsigned first, unsigned mask) {
     ballot |= (threads_[t].bits & 1) << (t - first);
   }
   for (const unsigned t : caller) {
-    threads_[t].bits = threads_[t].wants == Wants::ballot ? ballot : sent[threads_[t].source % 32];
+    threads_[t].bits =
+        threads_[t].pending == PendingOp::ballot ? ballot : sent[threads_[t].source % 32];
     resume_later(t);
   }
 }
 
-void Scheduler::answer_waiting_lanes(unsigned first) {
+void Scheduler::recheck_warp(unsigned first) {
   for (unsigned t = first; t < std::min(first + 32, count_); ++t) {
-    const Wants wants = threads_[t].wants;
-    if (wants == Wants::warp_barrier || wants == Wants::ballot || wants == Wants::shuffle) {
-      answer_warp(first, threads_[t].mask);
+    const PendingOp pending = threads_[t].pending;
+    if (pending == PendingOp::warp_barrier || pending == PendingOp::ballot ||
+        pending == PendingOp::shuffle) {
+      try_complete_warp(first, threads_[t].mask);
     }
   }
 }
 
 void Scheduler::fail(KernelFault::Kind kind, const std::string& what) {
-  order_after(&end_place_);
+  tsan_acquire(&end_sync_);
   throw KernelFault(
       kind, fmt::format("kernel: {} (block {}, {}, {})", what, blockIdx.x, blockIdx.y, blockIdx.z));
 }
 
-void Scheduler::fail_waiting() {
+void Scheduler::fail_missing_threads() {
   unsigned waiting = 0;
-  while (threads_[waiting].wants == Wants::nothing) ++waiting;
+  while (threads_[waiting].pending == PendingOp::none) ++waiting;
   fail(KernelFault::Kind::missing_threads,
        fmt::format("expected all threads to reach a barrier, got {} of {} waiting and {} returned; "
                    "for example {}",
@@ -336,13 +340,13 @@ void Scheduler::fail_waiting() {
 std::string Scheduler::describe(unsigned t) const {
   const Thread& thread = threads_[t];
   return fmt::format("thread {}, {}, {} in {} of {}", thread.index.x, thread.index.y,
-                     thread.index.z, name_of(thread.wants), place(thread.where));
+                     thread.index.z, name_of(thread.pending), location(thread.where));
 }
 
-std::uint64_t warp_operation(Wants what, unsigned mask, std::uint64_t bits, unsigned source,
+std::uint64_t warp_operation(PendingOp what, unsigned mask, std::uint64_t bits, unsigned source,
                              const std::source_location& where) {
   Thread& me = scheduler().current();
-  me.wants = what;
+  me.pending = what;
   me.mask = mask;
   me.bits = bits;
   me.source = source;
@@ -385,41 +389,42 @@ void* dynamic_shared_memory() {
 
 int wait_for_block(bool predicate, std::source_location where) {
   Thread& me = scheduler().current();
-  me.wants = Wants::block_barrier;
+  me.pending = PendingOp::block_barrier;
   me.bits = predicate ? 1 : 0;
   me.where = where;
   // Alternates between two places: a thread may reach the next barrier before another thread has
   // left this one.
-  void* const ordered = scheduler().barrier_place(me.barriers_passed++);
-  order_before(ordered);
+  void* const ordered = scheduler().barrier_sync(me.barriers_passed++);
+  tsan_release(ordered);
   scheduler().wait(me);
-  order_after(ordered);
+  tsan_acquire(ordered);
   return static_cast<int>(me.bits);
 }
 
 void wait_for_warp(unsigned mask, std::source_location where) {
-  void* const ordered = scheduler().warp_place();
-  order_before(ordered);
-  warp_operation(Wants::warp_barrier, mask, 0, 0, where);
-  order_after(ordered);
+  void* const ordered = scheduler().warp_sync();
+  tsan_release(ordered);
+  warp_operation(PendingOp::warp_barrier, mask, 0, 0, where);
+  tsan_acquire(ordered);
 }
 
 unsigned ballot(unsigned mask, bool predicate, std::source_location where) {
-  return static_cast<unsigned>(warp_operation(Wants::ballot, mask, predicate ? 1 : 0, 0, where));
+  return static_cast<unsigned>(
+      warp_operation(PendingOp::ballot, mask, predicate ? 1 : 0, 0, where));
 }
 
 std::uint64_t shuffle(unsigned mask, std::uint64_t bits, unsigned source,
                       std::source_location where) {
-  return warp_operation(Wants::shuffle, mask, bits, source, where);
+  return warp_operation(PendingOp::shuffle, mask, bits, source, where);
 }
 
 unsigned lane() {
   return scheduler().lane();
 }
 
-void give_way() {
+void yield() {
   Thread& me = scheduler().current();
-  me.wants = Wants::to_run;
+  me.pending = PendingOp::reschedule;
   scheduler().wait(me);
 }
 

@@ -107,7 +107,7 @@ std::uint64_t shuffle(unsigned mask, std::uint64_t bits, unsigned source,
                       std::source_location where);
 [[nodiscard]] unsigned lane();
 /// Lets other threads of the block run before the calling thread continues.
-void give_way();
+void yield();
 
 template <typename T>
 T shuffle_value(unsigned mask, T value, unsigned source, std::source_location where) {
@@ -160,15 +160,15 @@ T __shfl_sync(unsigned mask, T value, int source, int width = 32, PRECAST_WHERE)
 template <typename T>
 T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32, PRECAST_WHERE) {
   const unsigned lane = precast::cuda_on_host::lane();
-  const unsigned place = lane & (static_cast<unsigned>(width) - 1);
-  const unsigned from = place >= delta ? lane - delta : lane;
+  const unsigned position = lane & (static_cast<unsigned>(width) - 1);
+  const unsigned from = position >= delta ? lane - delta : lane;
   return precast::cuda_on_host::shuffle_value(mask, value, from, where);
 }
 template <typename T>
 T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32, PRECAST_WHERE) {
   const unsigned lane = precast::cuda_on_host::lane();
-  const unsigned place = lane & (static_cast<unsigned>(width) - 1);
-  const unsigned from = place + delta < static_cast<unsigned>(width) ? lane + delta : lane;
+  const unsigned position = lane & (static_cast<unsigned>(width) - 1);
+  const unsigned from = position + delta < static_cast<unsigned>(width) ? lane + delta : lane;
   return precast::cuda_on_host::shuffle_value(mask, value, from, where);
 }
 template <typename T>
@@ -182,13 +182,13 @@ T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = 32, PRECAST
 
 template <typename T>
 T atomicAdd(T* to, std::type_identity_t<T> value) {
-  precast::cuda_on_host::give_way();
+  precast::cuda_on_host::yield();
   return std::atomic_ref<T>(*to).fetch_add(value, std::memory_order_relaxed);
 }
 template <typename T>
 T atomicMax(T* to, std::type_identity_t<T> value) {
   static_assert(std::is_integral_v<T>);
-  precast::cuda_on_host::give_way();
+  precast::cuda_on_host::yield();
   std::atomic_ref<T> target(*to);
   T old = target.load(std::memory_order_relaxed);
   while (old < value && !target.compare_exchange_weak(old, value, std::memory_order_relaxed)) {

@@ -13,8 +13,8 @@ namespace precast::cuda_on_host {
 namespace {
 
 /// Two locations in different files with the same line and column. @{
-std::source_location place_one();
-std::source_location place_two();
+std::source_location location_one();
+std::source_location location_two();
 /// @}
 
 using Kind = KernelFault::Kind;
@@ -113,13 +113,13 @@ TEST(CudaOnHostTest, ReportsAnUpdateThatIsNotAtomic) {
 #endif
 
 #if defined(__SANITIZE_ADDRESS__)
-__global__ void write_behind_static_memory(unsigned place) {
+__global__ void write_behind_static_memory(unsigned index) {
   PRECAST_SHARED(values, int[5]);
-  values[place] = 1;
+  values[index] = 1;
 }
-__global__ void write_behind_dynamic_memory(unsigned place) {
+__global__ void write_behind_dynamic_memory(unsigned index) {
   PRECAST_DYNAMIC_SHARED(values, int);
-  values[place] = 1;
+  values[index] = 1;
 }
 TEST(CudaOnHostTest, ReportsAnAccessBehindSharedMemory) {
   EXPECT_DEATH(PRECAST_LAUNCH(write_behind_static_memory, 1, 1, 0, nullptr, 5), "");
@@ -148,9 +148,9 @@ TEST(CudaOnHostTest, SharedMemoryIsPoisonedBeforeEachBlock) {
 __global__ void visit(unsigned* visits, unsigned* order, unsigned* next) {
   const unsigned block = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
   const unsigned thread = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
-  const unsigned place = block * blockDim.x * blockDim.y * blockDim.z + thread;
-  visits[place] += 1;
-  order[atomicAdd(next, 1)] = place;
+  const unsigned index = block * blockDim.x * blockDim.y * blockDim.z + thread;
+  visits[index] += 1;
+  order[atomicAdd(next, 1)] = index;
 }
 
 std::vector<unsigned> order_of_visits(std::uint64_t seed) {
@@ -270,7 +270,7 @@ __global__ void two_barriers(unsigned threads) {
   }
 }
 __global__ void barriers_of_two_files(unsigned threads) {
-  __syncthreads(threadIdx.x < threads ? place_one() : place_two());
+  __syncthreads(threadIdx.x < threads ? location_one() : location_two());
 }
 __global__ void call_outside_of_the_mask() {
   __syncwarp(1u << (threadIdx.x / 2));
@@ -352,9 +352,9 @@ TEST(CudaOnHostTest, RefusesSizesThatNoGpuTakes) {
 // At the end of the file, because a #line changes the numbers of all lines after it.
 // clang-format off
 #line 1 "one.cuh"
-std::source_location place_one() { return std::source_location::current(); }
+std::source_location location_one() { return std::source_location::current(); }
 #line 1 "two.cuh"
-std::source_location place_two() { return std::source_location::current(); }
+std::source_location location_two() { return std::source_location::current(); }
 // clang-format on
 
 }  // namespace

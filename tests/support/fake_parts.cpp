@@ -1,5 +1,6 @@
 #include "tests/support/fake_parts.h"
 
+#include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/mean.h>
 #include <ATen/ops/stack.h>
@@ -29,6 +30,11 @@ std::vector<NamedTensor> LinearModel::state() const {
 
 void LinearModel::to(at::Device /*device*/, bool /*channels_last*/) {}
 
+at::Tensor MeanCrossEntropy::mean(const at::Tensor& logits, const at::Tensor& labels) const {
+  const bool is_16_bit = at::isReducedFloatingType(logits.scalar_type());
+  return at::cross_entropy_loss(is_16_bit ? logits.to(at::kFloat) : logits, labels);
+}
+
 ColourSource::ColourSource(std::vector<std::int64_t> labels, std::int64_t batch_size)
     : labels_(std::move(labels)), batch_size_(batch_size) {}
 
@@ -36,24 +42,26 @@ void ColourSource::begin_epoch(const EpochRequest& request) {
   requests.push_back(request);
   const auto world = static_cast<std::size_t>(request.world);
   const auto rank = static_cast<std::size_t>(request.rank);
-  mine_.clear();
-  for (std::size_t place = rank; place < labels_.size(); place += world) mine_.push_back(place);
-  place_ = static_cast<std::size_t>(request.first_batch * batch_size_);
+  rank_samples_.clear();
+  for (std::size_t index = rank; index < labels_.size(); index += world)
+    rank_samples_.push_back(index);
+  position_ = static_cast<std::size_t>(request.first_batch * batch_size_);
 }
 
 std::optional<Batch> ColourSource::next() {
-  if (place_ >= mine_.size()) return std::nullopt;
-  const std::size_t end = std::min(mine_.size(), place_ + static_cast<std::size_t>(batch_size_));
+  if (position_ >= rank_samples_.size()) return std::nullopt;
+  const std::size_t end =
+      std::min(rank_samples_.size(), position_ + static_cast<std::size_t>(batch_size_));
   Batch batch;
   std::vector<at::Tensor> images;
   std::vector<std::int64_t> labels;
-  for (; place_ < end; ++place_) {
-    const std::int64_t label = labels_[mine_[place_]];
+  for (; position_ < end; ++position_) {
+    const std::int64_t label = labels_[rank_samples_[position_]];
     at::Tensor image = at::zeros({3, 4, 4});
     image[label % 3].fill_(1);
     images.push_back(image);
     labels.push_back(label);
-    batch.sample_ids.push_back(mine_[place_]);
+    batch.sample_ids.push_back(rank_samples_[position_]);
   }
   batch.fields = {{"image", at::stack(images)}, {"label", at::tensor(labels, at::kLong)}};
   return batch;

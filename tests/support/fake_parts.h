@@ -10,9 +10,11 @@
 #include <vector>
 
 #include "framework/api/batch_source.h"
+#include "framework/api/loss.h"
 #include "framework/api/method.h"
 #include "framework/api/metric_sink.h"
 #include "framework/api/model.h"
+#include "framework/api/schedule.h"
 
 namespace precast::test {
 
@@ -35,6 +37,24 @@ class LinearModel final : public ImageModel {
   bool training_ = false;
 };
 
+/// The mean cross-entropy of class labels. Converts 16-bit logits to float32.
+class MeanCrossEntropy final : public TargetLoss {
+ public:
+  [[nodiscard]] at::Tensor mean(const at::Tensor& logits, const at::Tensor& labels) const override;
+};
+
+/// The rate of epoch e is (e + 1) * `lr`.
+class RisingLr final : public Schedule {
+ public:
+  explicit RisingLr(double lr) : lr_(lr) {}
+  [[nodiscard]] double lr(std::int64_t epoch) const override {
+    return lr_ * static_cast<double>(epoch + 1);
+  }
+
+ private:
+  double lr_;
+};
+
 /// Images of a single colour: all images of class c have the colour of channel c, so a linear model
 /// can learn the classes.
 class ColourSource final : public BatchSource {
@@ -54,8 +74,8 @@ class ColourSource final : public BatchSource {
   std::vector<std::int64_t> labels_;
   std::int64_t batch_size_;
   /// Indices of this rank's samples in labels_.
-  std::vector<std::size_t> mine_;
-  std::size_t place_ = 0;
+  std::vector<std::size_t> rank_samples_;
+  std::size_t position_ = 0;
 };
 
 /// Records the hooks that are called, such as "begin 0", "batch 3", "gradients", "step 3", "eval",
@@ -90,7 +110,7 @@ class MemorySink final : public MetricSink {
   std::vector<std::string> records;
   /// How many records there were at the last flush().
   std::size_t flushed = 0;
-  /// Stands still, except in advance().
+  /// Changes only in advance().
   double clock = 0;
 };
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstddef>
@@ -10,6 +9,7 @@
 #include <string>
 
 #include "framework/core/error.h"
+#include "tests/support/child.h"
 
 namespace precast::test {
 
@@ -30,8 +30,7 @@ inline constexpr int kTooManyThreads = 2000;
 inline std::string device_error_of_few_threads(const std::function<void()>& body) {
   int pipe_ends[2] = {};
   if (::pipe(pipe_ends) != 0) return "no pipe";
-  const pid_t child = ::fork();
-  if (child == 0) {
+  Child child([&] {
     ::alarm(30);
     std::size_t pages = 0;
     std::ifstream("/proc/self/statm") >> pages;
@@ -39,23 +38,21 @@ inline std::string device_error_of_few_threads(const std::function<void()>& body
     const rlim_t limit = pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) + kSpareBytes;
     const rlimit both{limit, limit};
     ::setrlimit(RLIMIT_AS, &both);
-    std::string told = "finished";
+    std::string message = "finished";
     try {
       body();
     } catch (const DeviceError& error) {
-      told = error.what();
+      message = error.what();
     } catch (const std::exception& error) {
-      told = std::string("another error: ") + error.what();
+      message = std::string("another error: ") + error.what();
     }
-    ::_exit(::write(pipe_ends[1], told.data(), told.size()) < 0 ? 1 : 0);
-  }
+    return ::write(pipe_ends[1], message.data(), message.size()) < 0 ? 1 : 0;
+  });
   ::close(pipe_ends[1]);
   char text[1000];
   const auto count = ::read(pipe_ends[0], text, sizeof(text));
   ::close(pipe_ends[0]);
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  if (WIFSIGNALED(status)) return "killed";
+  if (child.wait() > 128) return "killed";
   return count < 0 ? "no answer" : std::string(text, static_cast<std::size_t>(count));
 }
 

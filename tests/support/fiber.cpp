@@ -29,9 +29,9 @@ constexpr std::size_t kGuardBytes = 4096;
 /// call, which takes most of the time of a test of kernels; setjmp() does not. Sanitizers expect
 /// longjmp() to stay on the same stack.
 #if defined(__SANITIZE_ADDRESS__) || defined(PRECAST_THREAD_SANITIZER)
-constexpr bool kJumps = false;
+constexpr bool kUseLongjmp = false;
 #else
-constexpr bool kJumps = true;
+constexpr bool kUseLongjmp = true;
 #endif
 
 }  // namespace
@@ -110,20 +110,20 @@ void Fiber::suspend() {
 }
 
 void Fiber::switch_to_own() {
-  if (!kJumps) {
+  if (!kUseLongjmp) {
     ::swapcontext(&caller_, &own_);
-  } else if (_setjmp(caller_place_) == 0) {
-    if (entered_) _longjmp(own_place_, 1);
+  } else if (_setjmp(caller_jump_) == 0) {
+    if (entered_) _longjmp(own_jump_, 1);
     entered_ = true;
     ::setcontext(&own_);
   }
 }
 
 void Fiber::switch_to_caller() {
-  if (!kJumps) {
+  if (!kUseLongjmp) {
     ::swapcontext(&own_, &caller_);
-  } else if (_setjmp(own_place_) == 0) {
-    _longjmp(caller_place_, 1);
+  } else if (_setjmp(own_jump_) == 0) {
+    _longjmp(caller_jump_, 1);
   }
 }
 

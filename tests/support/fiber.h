@@ -37,8 +37,8 @@ class Fiber {
   std::byte* pages_ = nullptr;
   ucontext_t own_{};
   ucontext_t caller_{};
-  std::jmp_buf own_place_{};
-  std::jmp_buf caller_place_{};
+  std::jmp_buf own_jump_{};
+  std::jmp_buf caller_jump_{};
   bool entered_ = false;
   // State of the sanitizers.
   void* own_fake_stack_ = nullptr;

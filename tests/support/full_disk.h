@@ -8,24 +8,25 @@
 
 namespace precast::test {
 
-/// A disk that is full while `full` is set. Otherwise, a call writes at most `most` bytes.
+/// A disk that is full while `full` is set. Otherwise, a call writes at most `max_write_bytes`
+/// bytes.
 class FullDisk final : public ForwardingFileOps {
  public:
-  explicit FullDisk(std::size_t most) : most_(most) {}
+  explicit FullDisk(std::size_t max_write_bytes) : max_write_bytes_(max_write_bytes) {}
   std::ptrdiff_t write(int fd, const void* data, std::size_t size) override {
     if (full) {
       errno = ENOSPC;
       return -1;
     }
-    return ForwardingFileOps::write(fd, data, std::min(size, most_));
+    return ForwardingFileOps::write(fd, data, std::min(size, max_write_bytes_));
   }
   bool full = false;
 
  private:
-  std::size_t most_;
+  std::size_t max_write_bytes_;
 };
 
-/// A disk with room for `left` bytes. A call writes as many as fit.
+/// A disk with room for `left` bytes. A call writes as many bytes as fit.
 class PartlyFullDisk final : public ForwardingFileOps {
  public:
   std::ptrdiff_t write(int fd, const void* data, std::size_t size) override {

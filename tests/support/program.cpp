@@ -61,8 +61,8 @@ bool Program::running() const {
          ended.si_pid == 0;
 }
 
-bool Program::printed(const std::string& wanted, int times) const {
-  const auto is_there = [&] { return occurrences(text("out") + text("err"), wanted) >= times; };
+bool Program::printed(const std::string& expected, int times) const {
+  const auto is_there = [&] { return occurrences(text("out") + text("err"), expected) >= times; };
   return eventually([&] { return is_there() || !running(); }) && is_there();
 }
 

@@ -28,7 +28,7 @@ class RangeServer {
   /// Sets faults for the next requests, as range_server.py describes. `{}`: none.
   void set_faults(const std::string& json);
   /// Waits until a request waits because of the fault `delay_s`. @return as Program::printed()
-  [[nodiscard]] bool delays() const { return program_->printed(" waits"); }
+  [[nodiscard]] bool wait_until_delayed() const { return program_->printed(" waits"); }
   void kill();
   /// Starts the server again after kill(), on the same port.
   void restart();

@@ -6,11 +6,11 @@ With CERTIFICATE, a PEM file with a certificate and its key, it serves HTTPS.
 
 Prints "port N open" when it listens, then a line for each request: its range, the status, the bytes of
 the body. CONTROL is a JSON file that is read at each request; without it, the server works correctly:
-  delay_s        wait before the answer; prints the range and "waits"
+  delay_s        wait before the response; prints the range and "waits"
   delay_bytes    [first, last]: delay_s applies only to requests for any of these bytes of the file
   status, times  answer the first `times` requests with this status; retry_after: the header Retry-After
   truncate       send at most this many bytes of a body, then close the connection
-  corrupt        [first, last]: flip these bytes of the file in answers, for `times` requests
+  corrupt        [first, last]: flip these bytes of the file in responses, for `times` requests
   no_range       ignore the range: 200 with the complete file
   shift          send a range that begins this many bytes later
   no_etag        send Last-Modified instead of an ETag

@@ -31,7 +31,7 @@ using torch::jit::Stack;
 constexpr c10::DispatchKey kKey = c10::DispatchKey::Fake;
 
 /// Operations whose result the host reads.
-constexpr std::array<std::string_view, 8> kWaiting = {
+constexpr std::array<std::string_view, 8> kSyncingOps = {
     "aten::_local_scalar_dense", "aten::item",  "aten::is_nonzero", "aten::nonzero",
     "aten::masked_select",       "aten::equal", "aten::_unique2",   "aten::bincount"};
 
@@ -60,38 +60,38 @@ void for_each_tensor(const c10::IValue& value, const Visit& visit) {
 }
 
 /// A tensor with the current memory of `tensor`, even if `tensor` gets other memory later.
-at::Tensor pinned(const at::Tensor& tensor) {
+at::Tensor alias_of(const at::Tensor& tensor) {
   if (!tensor.defined()) return tensor;
   return at::Tensor(tensor.unsafeGetTensorImpl()->shallow_copy_and_detach(
       c10::VariableVersion(0), /*allow_tensor_metadata_change=*/false));
 }
 
-c10::IValue pinned(const c10::IValue& value) {
-  if (value.isTensor()) return pinned(value.toTensor());
+c10::IValue alias_of(const c10::IValue& value) {
+  if (value.isTensor()) return alias_of(value.toTensor());
   if (value.isTensorList()) {
     std::vector<at::Tensor> tensors;
-    for (const at::Tensor& tensor : value.toTensorVector()) tensors.push_back(pinned(tensor));
+    for (const at::Tensor& tensor : value.toTensorVector()) tensors.push_back(alias_of(tensor));
     return tensors;
   }
   if (value.isOptionalTensorList()) {
     c10::List<std::optional<at::Tensor>> tensors;
     for (const auto& tensor : value.toOptionalTensorVector())
-      tensors.push_back(tensor ? std::optional(pinned(*tensor)) : std::nullopt);
+      tensors.push_back(tensor ? std::optional(alias_of(*tensor)) : std::nullopt);
     return tensors;
   }
   return value;
 }
 
 /// Restores the default CPU generator, which represents the device's generator.
-class KeptGenerator {
+class GeneratorGuard {
  public:
-  KeptGenerator() : generator_(at::globalContext().defaultGenerator(at::kCPU)) {
+  GeneratorGuard() : generator_(at::globalContext().defaultGenerator(at::kCPU)) {
     const std::scoped_lock lock(generator_.mutex());
     before_ = generator_.get_state();
   }
-  KeptGenerator(const KeptGenerator&) = delete;
-  KeptGenerator& operator=(const KeptGenerator&) = delete;
-  ~KeptGenerator() {
+  GeneratorGuard(const GeneratorGuard&) = delete;
+  GeneratorGuard& operator=(const GeneratorGuard&) = delete;
+  ~GeneratorGuard() {
     const std::scoped_lock lock(generator_.mutex());
     generator_.set_state(before_);
   }
@@ -127,7 +127,7 @@ struct Memory {
   [[nodiscard]] bool is_referred_to_by_others() const {
     return static_cast<std::size_t>(storage.use_count()) > references;
   }
-  void spoil() const { std::memset(storage.mutable_data(), 0xFF, storage.nbytes()); }
+  void poison() const { std::memset(storage.mutable_data(), 0xFF, storage.nbytes()); }
 };
 
 /// The operations of one recording.
@@ -158,7 +158,7 @@ class Tape {
       for_each_tensor(value, [&](const at::Tensor& tensor) {
         const bool known = memory_.contains(tensor.storage().unsafeGetStorageImpl());
         ++find(tensor, /*own=*/true).references;
-        call.outputs.push_back({pinned(tensor), /*copied=*/!known});
+        call.outputs.push_back({alias_of(tensor), /*copied=*/!known});
       });
     }
     const bool view = !fresh && !outputs.empty() && !op.schema().is_mutable();
@@ -166,7 +166,7 @@ class Tape {
       for (const Output& output : call.outputs) --find(output.tensor, true).references;
       return;
     }
-    for (const c10::IValue& value : inputs) call.inputs.push_back(pinned(value));
+    for (const c10::IValue& value : inputs) call.inputs.push_back(alias_of(value));
     for (const c10::IValue& value : call.inputs) {
       for_each_tensor(value, [&](const at::Tensor& tensor) {
         if (!tensor.unsafeGetTensorImpl()->is_wrapped_number()) ++find(tensor, false).references;
@@ -179,7 +179,7 @@ class Tape {
   void undo() {
     for (auto& [impl, memory] : memory_) {
       if (memory.own) {
-        memory.spoil();
+        memory.poison();
       } else {
         std::memcpy(memory.storage.mutable_data(), memory.before.data(), memory.before.size());
         memory.before.clear();
@@ -187,9 +187,9 @@ class Tape {
     }
   }
 
-  void spoil() const {
+  void poison() const {
     for (const auto& [impl, memory] : memory_)
-      if (memory.own && !memory.is_referred_to_by_others()) memory.spoil();
+      if (memory.own && !memory.is_referred_to_by_others()) memory.poison();
   }
 
   void run() const {
@@ -249,25 +249,25 @@ class Tape {
 };
 
 /// The tape on which this thread records, or null.
-thread_local Tape* recording_to = nullptr;
+thread_local Tape* active_tape = nullptr;
 
 void on_call(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
   const c10::DispatchKeySet below =
       keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kKey);
   const std::string& name = op.schema().name();
-  TORCH_CHECK(!contains(kWaiting, name),
+  TORCH_CHECK(!contains(kSyncingOps, name),
               "CUDA error: operation not permitted when stream is capturing: ", name);
   const std::size_t count = op.schema().arguments().size();
   const Stack inputs(stack->end() - static_cast<std::ptrdiff_t>(count), stack->end());
   const std::size_t rest = stack->size() - count;
-  recording_to->take_inputs(inputs);
+  active_tape->take_inputs(inputs);
   {
     // Operations that this operation calls are part of it, and are not recorded.
     const c10::impl::ExcludeDispatchKeyGuard no_parts(kKey);
     op.redispatchBoxed(below, stack);
   }
-  recording_to->add(op, inputs,
-                    Stack(stack->begin() + static_cast<std::ptrdiff_t>(rest), stack->end()));
+  active_tape->add(op, inputs,
+                   Stack(stack->begin() + static_cast<std::ptrdiff_t>(rest), stack->end()));
 }
 
 TORCH_LIBRARY_IMPL(_, Fake, library) {
@@ -279,8 +279,8 @@ TORCH_LIBRARY_IMPL(_, Fake, library) {
 /// All recordings of one recorder.
 class TapeRecorder::Pool {
  public:
-  void spoil() const {
-    for (const Tape* tape : tapes) tape->spoil();
+  void poison() const {
+    for (const Tape* tape : tapes) tape->poison();
   }
   std::vector<const Tape*> tapes;
 };
@@ -302,7 +302,7 @@ class TapeRecording final : public engine::GraphRecorder::Recording {
   }
   void replay() override {
     ++log_.replays;
-    pool_->spoil();
+    pool_->poison();
     tape_->run();
   }
 
@@ -315,8 +315,8 @@ class TapeRecording final : public engine::GraphRecorder::Recording {
 }  // namespace
 
 bool TapeRecorder::record_launch(std::function<void()> launch) {
-  if (recording_to == nullptr) return false;
-  recording_to->add(std::move(launch));
+  if (active_tape == nullptr) return false;
+  active_tape->add(std::move(launch));
   return true;
 }
 
@@ -331,15 +331,15 @@ void TapeRecorder::warm_up(const Work& work) {
 
 std::unique_ptr<engine::GraphRecorder::Recording> TapeRecorder::record(const Work& work) {
   ++log_.recordings;
-  const KeptGenerator generator;
+  const GeneratorGuard generator;
   const NoAutocastCache no_cache;
   auto tape = std::make_unique<Tape>();
   const auto stop = [&] {
-    recording_to = nullptr;
+    active_tape = nullptr;
     log_.recording = false;
     tape->undo();
   };
-  recording_to = tape.get();
+  active_tape = tape.get();
   log_.recording = true;
   try {
     const c10::impl::IncludeDispatchKeyGuard records(kKey);

@@ -14,7 +14,7 @@ import unittest.mock
 
 TOOLS = pathlib.Path(__file__).resolve().parents[2] / "tools"
 GIT_VERSION = "70d99e998b"
-# START records the arguments and library path of a program; NEEDS_GPU ends it with 6 if GPUs are hidden.
+# START records the arguments and library path of a program; NEEDS_GPU makes it exit with code 6 if GPUs are hidden.
 START = """#!/bin/sh
 echo "$0 $*" >> "$PRECAST_GOLDEN_DIR/../calls"
 echo "$LD_LIBRARY_PATH" > "$PRECAST_GOLDEN_DIR/../libraries"

@@ -17,7 +17,7 @@ from gpu_host import bundle, cases, datasets, device_properties, host, report, s
 
 
 class FakeCard:
-    """Answers attribute N with 1000 + N."""
+    """Returns 1000 + N for attribute N."""
 
     def name(self, device):
         return f"Card {device}"

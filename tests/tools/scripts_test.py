@@ -117,7 +117,7 @@ class Fuzz(Scripts):
         self.assertEqual({name for name, line in lines.items() if "FAILED" in line}, {"outside_message"})
         self.assertIn(" 127", lines["outside_message"])
         self.assertEqual(len({line.index(" executions, ") for line in lines.values()}), 1)
-        # An old finding is no finding of a later run.
+        # A later run does not report the finding of an earlier run.
         self.write("build-asan/bin/fuzz_tar")
         self.assertEqual(self.run_script("fuzz", "tar").returncode, 0)
 

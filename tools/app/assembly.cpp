@@ -25,10 +25,10 @@ Assembly::Assembly(const ResolvedRun& run, TrainPlan plan, const Registries& reg
       sync_(ranks.make_sync(run.config(), trainable_parameters(*model_))),
       optimizer_(registries.optimizers.make(
           plan_.optimizer,
-          {ranks.updated_here(run.config(), trainable_parameters(*model_)), plan_.peak_lr})) {
+          {ranks.owned_parameters(run.config(), trainable_parameters(*model_)), plan_.peak_lr})) {
   check_state(*model_, run.recipe);
-  check_parts(model_.get(), plan_, *loss_, run.recipe, trial_batches(run, plan_, data, val));
-  if (drop_long_class_names(weights_spec_) && ranks.leads()) {
+  check_parts(model_.get(), plan_, *loss_, run.recipe, probe_batches(run, plan_, data, val));
+  if (drop_long_class_names(weights_spec_) && ranks.is_rank_zero()) {
     log_warning(
         "the names of the classes are not stored in the weights files and checkpoints of this run, "
         "because they are longer than {} MiB",

@@ -11,7 +11,7 @@ using nlohmann::ordered_json;
 
 ordered_json eval_figures(const engine::EvalResult& eval) {
   ordered_json figures = ordered_json::object();
-  if (eval.classifies) figures = {{"top_1", eval.top_1()}, {"top_5", eval.top_5()}};
+  if (eval.is_classification) figures = {{"top_1", eval.top_1()}, {"top_5", eval.top_5()}};
   figures["val_loss"] = eval.loss;
   for (const auto& [name, value] : eval.metrics) figures[name] = value;
   return figures;

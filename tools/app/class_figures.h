@@ -15,7 +15,7 @@ namespace precast::tools {
 /// The counts of an evaluation per class, as lists in the order of the classes: `{"names": [...],
 /// "images": [...], "top_1_correct": [...]}`. `names` exists only if the dataset has a name for
 /// each class. Empty if nothing was counted per class.
-/// @param dataset the one that was evaluated.
+/// @param dataset the evaluated dataset.
 [[nodiscard]] nlohmann::ordered_json class_figures(const engine::EvalResult& eval,
                                                    const data::BetonReader& dataset,
                                                    const Recipe& recipe);

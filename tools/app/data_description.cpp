@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "data/beton/file_info.h"
-#include "framework/core/progress.h"
+#include "framework/core/format.h"
 
 namespace precast::tools {
 namespace {

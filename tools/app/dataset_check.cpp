@@ -18,14 +18,14 @@ namespace fs = std::filesystem;
 
 /// The end of a message about a missing file: the folder to which relative paths refer. Empty for
 /// an absolute path.
-std::string place_of(const std::string& path) {
+std::string relative_path_hint(const std::string& path) {
   std::error_code ignored;
   if (fs::path(path).is_absolute()) return {};
   return fmt::format(". Paths are relative to the current folder, {}",
                      fs::current_path(ignored).string());
 }
 
-data::Members all_of(const data::BetonReader& reader) {
+data::SampleSet all_of(const data::BetonReader& reader) {
   return {0, reader.size()};
 }
 
@@ -45,7 +45,7 @@ void check_datasets(const std::vector<NamedDataset>& datasets) {
       const int reason = failure ? failure.value() : ENOENT;
       const std::string line =
           fmt::format("{}: {}: cannot open {}: {}{}", dataset.origin.text(), dataset.key,
-                      dataset.path, std::strerror(reason), place_of(dataset.path));
+                      dataset.path, std::strerror(reason), relative_path_hint(dataset.path));
       missing += (missing.empty() ? "" : "\n") + line;
     }
   }
@@ -82,13 +82,13 @@ std::vector<std::string> class_warnings(const data::BetonReader& train, std::siz
   };
   if (!options.subset.empty()) {
     // A filter may leave classes out on purpose.
-    const auto wanted = data::labels_of(train, train_field,
-                                        data::choose_members(train, {.filter = options.filter}));
-    const auto chosen = data::labels_of(train, train_field, data::choose_members(train, options));
+    const auto required = data::labels_of(train, train_field,
+                                          data::select_samples(train, {.filter = options.filter}));
+    const auto chosen = data::labels_of(train, train_field, data::select_samples(train, options));
     std::string_view hint = ". data.subset: random:N draws N samples from the entire file";
     if (options.subset.starts_with("random:")) hint = ". Draw more samples";
     if (options.subset.starts_with('@')) hint = "";
-    add("data.subset", data::absent_labels(wanted, chosen), wanted.size(), hint);
+    add("data.subset", data::absent_labels(required, chosen), required.size(), hint);
   }
   add("data.val_dataset", data::absent_labels(labels, data::labels_of(val, val_field, all_of(val))),
       labels.size(), "");

@@ -43,7 +43,7 @@ using nlohmann::ordered_json;
 
 /// The run that `train` would start. The plan for a GPU can be printed on a machine without a GPU.
 ResolvedRun planned_run(const Recipe& recipe, const RankInfo& info) {
-  ResolvedRun run = as_requested(recipe);
+  ResolvedRun run = requested_run(recipe);
   if (!run.device.is_cuda())
     run.device = prepare_device(recipe.config, RankInfo{}, recipe.trains());
   if (info.source != "single") run.world = info.world;
@@ -90,12 +90,12 @@ std::vector<UnreadKey> ignored_keys(const ResolvedRun& run) {
   const Recipe& recipe = run.recipe;
   std::vector<UnreadKey> keys = recipe.ignored_keys;
   const auto add = [&](const char* key, const std::string& reason) {
-    if (recipe.places.contains(key)) keys.push_back({key, recipe.place_of(key), reason});
+    if (recipe.origins.contains(key)) keys.push_back({key, recipe.origin_of(key), reason});
   };
   if (run.world == 1)
     keys.insert(keys.end(), recipe.unread_by_one_rank.begin(), recipe.unread_by_one_rank.end());
   const auto& dist = recipe.config.dist;
-  // A value that the run has is not reported: the commands in the documents set world_size to 1.
+  // A world_size equal to that of the run is not reported: commands in the documents set it to 1.
   if (dist.world_size != run.world) {
     if (!recipe.config.training.distributed)
       add("dist.world_size", "it has no effect with training.distributed: 0");
@@ -109,7 +109,7 @@ std::vector<UnreadKey> ignored_keys(const ResolvedRun& run) {
   return keys;
 }
 
-/// Keys without effect, each with the place where it was given.
+/// Keys without effect, each with the location where it was given.
 ordered_json describe_keys(const std::vector<UnreadKey>& unread_keys) {
   auto keys = ordered_json::array();
   for (const UnreadKey& unread : unread_keys) {
@@ -121,13 +121,13 @@ ordered_json describe_keys(const std::vector<UnreadKey>& unread_keys) {
 
 /// The layers of the run's model that fused kernels can compute. Empty without fused kernels,
 /// because a large model takes a second to construct.
-models::NormKernels planned_norms(const ResolvedRun& run, const TrainPlan& plan,
-                                  const Registries& registries) {
+models::FusedLayerCounts planned_norms(const ResolvedRun& run, const TrainPlan& plan,
+                                       const Registries& registries) {
   if (!plan.model.fused_kernels) return {};
   ModelSpec spec = plan.model;
   const auto rank = make_single_rank();
   if (run.config().dist.sync_bn && run.world > 1) spec.batch_norm_ranks = rank.get();
-  return models::norm_kernels(*make_model(registries.models, spec));
+  return models::fused_layer_counts(*make_model(registries.models, spec));
 }
 
 /// The facts that the datasets add to a plan.
@@ -200,10 +200,10 @@ PlannedData plan_data(const ResolvedRun& run, const Registries& registries,
 
 /// Replaces fp16 and bf16 in a plan for a GPU, and in its batches, by fp32: on a CPU, operations
 /// may lack code for them.
-void use_fp32(TrainPlan& plan, std::vector<TrialBatch>& trials) {
+void use_fp32(TrainPlan& plan, std::vector<ProbeBatch>& trials) {
   if (plan.precision == Precision::fp32) return;
   plan.precision = Precision::fp32;
-  for (TrialBatch& trial : trials) {
+  for (ProbeBatch& trial : trials) {
     for (std::size_t i = 0; i < trial.batch.inputs.size(); ++i) {
       at::Tensor& input = trial.batch.input(i);
       if (c10::isReducedFloatingType(input.scalar_type())) input = input.to(at::kFloat);
@@ -224,15 +224,15 @@ std::vector<std::string> check_model(ResolvedRun run, TrainPlan plan, const Regi
   at::set_num_threads(1);
   const bool trained = run.recipe.trains();
   const TrainConfig& config = run.config();
-  std::vector<TrialBatch> trials;
+  std::vector<ProbeBatch> trials;
   if (planned.dataset_with_batch_fields() != nullptr)
-    trials = trial_batches(run, plan, planned.dataset_with_batch_fields(), planned.val.get());
+    trials = probe_batches(run, plan, planned.dataset_with_batch_fields(), planned.val.get());
   if (on_gpu) use_fp32(plan, trials);
-  const bool tries = std::ranges::any_of(
-      trials, [&](const TrialBatch& trial) { return !is_own_classifier(plan.model, trial.batch); });
+  const bool probes_model = std::ranges::any_of(
+      trials, [&](const ProbeBatch& trial) { return !is_own_classifier(plan.model, trial.batch); });
   std::unique_ptr<Model> model;
   std::vector<std::string> frozen;
-  if (tries || !config.model.weights.empty() || !config.training.freeze.empty()) {
+  if (probes_model || !config.model.weights.empty() || !config.training.freeze.empty()) {
     model = build_model(run, plan, registries, trained ? WeightsUse::train : WeightsUse::evaluate,
                         planned.dataset_with_batch_fields());
     frozen = frozen_parameters(*model);
@@ -285,11 +285,12 @@ int dry_run(const Recipe& recipe, const Registries& registries, const RankInfo& 
     print_json(described);
   else
     recipe.trains() ? print_plan(run, described) : print_evaluation(run, described);
-  // Only now, because the plan is useful even if it is for other data or another machine.
+  // Checked after printing, because the plan is useful even if this machine has too few GPUs or the
+  // dataset too few samples.
   check_gpus_of_host(recipe, info);
   const std::string set = fields != nullptr ? fields->path().string() : "the training set";
-  const std::string why = why_no_steps(plan, planned.samples, set);
-  if (recipe.trains() && !why.empty()) throw ConfigError(why);
+  const std::string reason = no_steps_reason(plan, planned.samples, set);
+  if (recipe.trains() && !reason.empty()) throw ConfigError(reason);
   return 0;
 }
 

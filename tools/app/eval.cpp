@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "framework/core/error.h"
+#include "framework/core/format.h"
 #include "framework/core/progress.h"
 #include "tools/app/class_figures.h"
 #include "tools/app/data_description.h"
@@ -23,24 +24,24 @@ namespace {
 using nlohmann::ordered_json;
 
 /// The run, the weights and the dataset that were evaluated.
-ordered_json describe_subject(const Recipe& recipe, const RunArgument& used) {
+ordered_json describe_subject(const Recipe& recipe, const RunArgument& run_argument) {
   ordered_json subject = ordered_json::object();
-  if (!used.run.empty()) subject["run"] = used.run.string();
+  if (!run_argument.run.empty()) subject["run"] = run_argument.run.string();
   subject["weights"] = recipe.config.model.weights;
   subject["dataset"] = recipe.resolved.at("data.val_dataset");
   return subject;
 }
 
-void print_subject(const ordered_json& subject, const RunArgument& used) {
+void print_subject(const ordered_json& subject, const RunArgument& run_argument) {
   for (const auto& [name, value] : subject.items()) {
-    const bool unfinished = name == "run" && !used.checkpoint.empty();
+    const bool unfinished = name == "run" && !run_argument.checkpoint.empty();
     fmt::print("{:<8} {}{}\n", name, file_text(value),
-               unfinished ? fmt::format(" ({})", used.checkpoint.filename().string()) : "");
+               unfinished ? fmt::format(" ({})", run_argument.checkpoint.filename().string()) : "");
   }
 }
 
 void print_result(const engine::EvalResult& result, bool images) {
-  if (result.classifies)
+  if (result.is_classification)
     fmt::print("top-1 {:.4f}   top-5 {:.4f}   ", result.top_1(), result.top_5());
   fmt::print("loss {:.4f}   ({} in {})\n", result.loss,
              format_count(static_cast<std::uint64_t>(result.samples), images ? "image" : "sample"),
@@ -50,7 +51,7 @@ void print_result(const engine::EvalResult& result, bool images) {
 
 ordered_json figures_of(const engine::EvalResult& result) {
   ordered_json figures = eval_figures(result);
-  if (result.classifies) {
+  if (result.is_classification) {
     figures["top_1_correct"] = result.top_1_correct;
     figures["top_5_correct"] = result.top_5_correct;
   }
@@ -68,11 +69,11 @@ struct Evaluated {
 
 /// Collective.
 Evaluated evaluate(const ResolvedRun& run, RankSession& ranks, const Registries& registries,
-                   const RunArgument& used) {
+                   const RunArgument& run_argument) {
   const auto reader = open_dataset("data.val_dataset", run.recipe);
   const std::int64_t outputs = count_eval_outputs(run.recipe, reader.get(), DatasetUse::evaluate);
-  if (ranks.leads()) warn_of_unnamed_labels(run.recipe, *reader, outputs);
-  EvalModel model = make_eval_model(run, registries, ranks, outputs, reader.get(), used);
+  if (ranks.is_rank_zero()) warn_of_unnamed_labels(run.recipe, *reader, outputs);
+  EvalModel model = make_eval_model(run, registries, ranks, outputs, reader.get(), run_argument);
   const EvalSource opened = open_eval_source(model, *reader, DatasetUse::evaluate);
   const auto loss = registries.losses.make(model.plan.loss);
   const std::int64_t samples = opened.source->samples();
@@ -80,7 +81,7 @@ Evaluated evaluate(const ResolvedRun& run, RankSession& ranks, const Registries&
   const engine::EvalResult result = *model.evaluator.evaluate(
       *model.model, *loss, *opened.source, ranks.communicator(), [&](std::int64_t done) {
         // The numbers of samples of two ranks differ by at most one.
-        if (ranks.leads() && progress.due()) {
+        if (ranks.is_rank_zero() && progress.due()) {
           progress.show(
               fmt::format("evaluating {}/{}", std::min(done * run.world, samples), samples));
         }
@@ -103,8 +104,8 @@ ordered_json summary_of(const Evaluated& evaluated, int world) {
 }
 
 int evaluate_and_print(const ResolvedRun& run, RankSession& ranks, const Registries& registries,
-                       bool json, const RunArgument& used, ResultFile* file) {
-  const Evaluated evaluated = evaluate(run, ranks, registries, used);
+                       bool json, const RunArgument& run_argument, ResultFile* file) {
+  const Evaluated evaluated = evaluate(run, ranks, registries, run_argument);
   const engine::EvalResult& result = evaluated.result;
   if (!std::isfinite(result.loss)) {
     throw Error(fmt::format("eval: expected a finite loss, got {}: the weights or the outputs "
@@ -112,15 +113,15 @@ int evaluate_and_print(const ResolvedRun& run, RankSession& ranks, const Registr
                             result.loss),
                 ExitCode::diverged);
   }
-  if (!ranks.leads()) return 0;
+  if (!ranks.is_rank_zero()) return 0;
   if (file != nullptr) file->add(summary_of(evaluated, ranks.communicator().world()));
-  ordered_json report = describe_subject(run.recipe, used);
+  ordered_json report = describe_subject(run.recipe, run_argument);
   if (json) {
     report.update(figures_of(result));
     report["classes"] = evaluated.classes;
     print_json(report);
   } else {
-    print_subject(report, used);
+    print_subject(report, run_argument);
     print_result(result, evaluated.images);
   }
   return 0;
@@ -129,13 +130,13 @@ int evaluate_and_print(const ResolvedRun& run, RankSession& ranks, const Registr
 }  // namespace
 
 int evaluate_recipe(const Recipe& recipe, const Registries& registries,
-                    const std::vector<std::string>& command, bool json, const RunArgument& used,
-                    ResultFile* file) {
+                    const std::vector<std::string>& command, bool json,
+                    const RunArgument& run_argument, ResultFile* file) {
   check_weights_given(recipe.config);
   return run_evaluation(
       recipe, command,
       [&](const ResolvedRun& run, RankSession& ranks) {
-        return evaluate_and_print(run, ranks, registries, json, used, file);
+        return evaluate_and_print(run, ranks, registries, json, run_argument, file);
       },
       [file](int code, const std::string& error) {
         if (file != nullptr) file->write_failure(code, error);
@@ -148,19 +149,20 @@ int run_eval(const std::vector<std::string>& args) {
       "eval",
       "Evaluates weights on data.val_dataset. A recipe needs --model.weights=FILE. For a run "
       "folder, the final weights are used, or the run's newest checkpoint if that is newer.",
-      RecipeArguments::Takes::run_or_recipe);
+      RecipeArguments::Positional::run_or_recipe);
   command.arguments().options().add_options()("json", kJsonHelp);
   command.arguments().example("precast eval runs/a");
   command.arguments().example("precast eval recipe.yaml --model.weights=weights.safetensors");
   command.arguments().exit_codes({12, 13});
   if (!command.parse(args, recipe_help(registries))) return 0;
-  const RunArgument used = read_run_argument(command.config_path(), command.overrides());
-  const Recipe recipe =
-      load_recipe(used.config, used.with(command.overrides()), registries, RecipeUse::evaluate,
-                  used.run.empty() ? UnreadKeys::error : UnreadKeys::warning);
-  std::vector<std::string> own = {"eval"};
-  own.insert(own.end(), args.begin(), args.end());
-  return evaluate_recipe(recipe, registries, own, command.arguments().has("json"), used);
+  const RunArgument run_argument = read_run_argument(command.config_path(), command.overrides());
+  const Recipe recipe = load_recipe(
+      run_argument.config, run_argument.with(command.overrides()), registries, RecipeUse::evaluate,
+      run_argument.run.empty() ? UnreadKeys::error : UnreadKeys::warning);
+  std::vector<std::string> launch_args = {"eval"};
+  launch_args.insert(launch_args.end(), args.begin(), args.end());
+  return evaluate_recipe(recipe, registries, launch_args, command.arguments().has("json"),
+                         run_argument);
 }
 
 }  // namespace precast::tools

@@ -14,11 +14,11 @@ namespace precast::tools {
 int run_eval(const std::vector<std::string>& args);
 /// run_eval() for a recipe that has already been read (`training.eval_only`).
 /// @param command the arguments after the program's name, to start ranks with.
-/// @param used the argument from which the recipe was read. @param file if not null, rank 0 adds
-/// its figures to it, under the names of summary.json. If this process starts the ranks, rank 0 is
-/// another process (see ResultFile::take_over()).
+/// @param run_argument the argument from which the recipe was read. @param file if not null, rank 0
+/// adds its figures to it, under the names of summary.json. If this process starts the ranks, rank
+/// 0 is another process (see ResultFile::take_over()).
 int evaluate_recipe(const Recipe& recipe, const Registries& registries,
                     const std::vector<std::string>& command, bool json,
-                    const RunArgument& used = {}, ResultFile* file = nullptr);
+                    const RunArgument& run_argument = {}, ResultFile* file = nullptr);
 
 }  // namespace precast::tools

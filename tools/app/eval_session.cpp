@@ -46,7 +46,7 @@ void check_labels(const data::BetonReader& reader, const Recipe& recipe, std::in
   if (labels <= classes) return;
   throw CheckpointError(fmt::format(
       "{}: expected weights for at least {} classes, because {} has the label {}, got weights for "
-      "{}. Set data.val_dataset to a dataset with these classes",
+      "{}. Set data.val_dataset to a dataset with the classes of the weights",
       recipe.config.model.weights, labels, reader.path().string(), labels - 1, classes));
 }
 
@@ -82,24 +82,24 @@ std::int64_t count_eval_outputs(const Recipe& recipe, const data::BetonReader* r
 
 EvalModel make_eval_model(const ResolvedRun& run, const Registries& registries, RankSession& ranks,
                           std::int64_t classes, const data::BetonReader* labels,
-                          const RunArgument& used) {
-  if (ranks.leads()) {
-    for (const std::string& sentence : used.changed_plugins(run.recipe))
+                          const RunArgument& run_argument) {
+  if (ranks.is_rank_zero()) {
+    for (const std::string& sentence : run_argument.changed_plugins(run.recipe))
       log_warning("{}", sentence);
   }
   TrainPlan plan = make_plan(run, registries, 0, classes, RecipeUse::evaluate);
   auto model = build_model(run, plan, registries, WeightsUse::evaluate, labels);
-  if (used.checkpoint.empty() && ranks.leads())
+  if (run_argument.checkpoint.empty() && ranks.is_rank_zero())
     warn_of_averages(load_weights(run.config().model.weights));
   std::vector<std::unique_ptr<Method::EvalGuard>> averages;
-  if (!used.checkpoint.empty())
-    averages = engine::enter_checkpoint_scope(*model, run.recipe.methods, used.checkpoint);
+  if (!run_argument.checkpoint.empty())
+    averages = engine::enter_checkpoint_scope(*model, run.recipe.methods, run_argument.checkpoint);
   if (ranks.communicator().world() > 1) {
     ordered_json identity = describe_identity(run.recipe.resolved, *model);
     // Paths may differ between hosts; the weights themselves are compared.
     identity.erase("model.weights");
     if (labels != nullptr) identity["dataset.val"] = describe_dataset(*labels);
-    agree_on_identity(ranks.communicator(), identity);
+    check_same_identity(ranks.communicator(), identity);
   }
   engine::Evaluator evaluator = make_evaluator(run, plan);
   return {run, std::move(plan), std::move(model), evaluator, std::move(averages)};
@@ -107,7 +107,7 @@ EvalModel make_eval_model(const ResolvedRun& run, const Registries& registries, 
 
 int run_evaluation(const Recipe& recipe, const std::vector<std::string>& command,
                    const std::function<int(const ResolvedRun&, RankSession&)>& body, OnEnd on_end) {
-  const RankInfo info = find_ranks(recipe.config, /*trains=*/false);
+  const RankInfo info = resolve_rank_info(recipe.config, /*trains=*/false);
   if (const int ranks = ranks_to_launch(recipe.config, info, /*trains=*/false); ranks > 0) {
     check_gpus(gpu_problem(recipe, ranks, usable_gpus(), /*trains=*/false));
     return launch_ranks(command, ranks);
@@ -138,7 +138,7 @@ std::vector<std::uint64_t> positions_of_rank(std::uint64_t samples, std::int64_t
 void warn_of_replaced(const BatchSource* source, RankSession& ranks) {
   const std::vector<ReplacedSample> replaced = engine::gather_replaced(
       source == nullptr ? std::vector<ReplacedSample>() : source->replaced(), ranks.communicator());
-  if (!ranks.leads() || replaced.empty()) return;
+  if (!ranks.is_rank_zero() || replaced.empty()) return;
   log_warning("{}", fmt::join(describe_replaced(replaced), "\n"));
 }
 

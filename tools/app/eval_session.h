@@ -56,12 +56,13 @@ enum class DatasetUse {
 /// Collective: every rank must call it.
 /// @param labels the dataset whose classes are compared with the classes of the weights; null: no
 /// comparison.
-/// @param used what model.weights belongs to. Rank 0 warns of plug-ins that have changed since the
-/// run.
+/// @param run_argument the run that model.weights belongs to, if any. Rank 0 warns about plug-ins
+/// that have changed since that run.
 /// @throws ConfigError if configuration, `labels`, weights or versions differ between the ranks.
 [[nodiscard]] EvalModel make_eval_model(const ResolvedRun& run, const Registries& registries,
                                         RankSession& ranks, std::int64_t classes,
-                                        const data::BetonReader* labels, const RunArgument& used);
+                                        const data::BetonReader* labels,
+                                        const RunArgument& run_argument);
 
 /// Runs an evaluation on the ranks that a recipe requests. Starts the ranks and waits for them; or,
 /// if this process is one of the ranks, calls `body`, after which all ranks leave their group

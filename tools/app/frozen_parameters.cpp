@@ -8,12 +8,12 @@
 #include <string_view>
 
 #include "framework/core/error.h"
-#include "framework/core/progress.h"
+#include "framework/core/format.h"
 
 namespace precast::tools {
 namespace {
 
-constexpr std::size_t kMostNames = 3;
+constexpr std::size_t kMaxNames = 3;
 
 /// Whether `given` is the parameter's name, or the name of a module that contains it.
 bool covers(std::string_view given, std::string_view parameter) {
@@ -29,7 +29,7 @@ bool shares_memory(const at::Tensor& a, const at::Tensor& b) {
 
 void freeze_parameters(const Model& model, const std::vector<std::string>& names) {
   const std::vector<NamedTensor> parameters = model.parameters();
-  // Unlike parameters(), it has a tied parameter under each of its names.
+  // Unlike parameters(), state() lists a tied parameter under each of its names.
   const std::vector<NamedTensor> state = model.state();
   for (const std::string& name : names) {
     bool found = false;
@@ -44,8 +44,8 @@ void freeze_parameters(const Model& model, const std::vector<std::string>& names
     if (!found) {
       throw ConfigError(fmt::format(
           "training.freeze: expected the name of a parameter, or of a module that "
-          "contains parameters (the first parameter is '{}'), got '{}'. Beginnings of names "
-          "are no longer accepted",
+          "contains parameters (the first parameter is '{}'), got '{}'. Prefixes of names "
+          "are not accepted",
           parameters.empty() ? "" : parameters.front().name, name));
     }
   }
@@ -64,7 +64,7 @@ std::vector<std::string> frozen_parameters(const Model& model) {
 }
 
 std::string frozen_text(const std::vector<std::string>& names) {
-  const std::span shown(names.data(), std::min(names.size(), kMostNames));
+  const std::span shown(names.data(), std::min(names.size(), kMaxNames));
   const std::size_t more = names.size() - shown.size();
   return fmt::format("{}: {}{}", format_count(names.size(), "tensor"), fmt::join(shown, ", "),
                      more == 0 ? "" : fmt::format(" and {} more", more));

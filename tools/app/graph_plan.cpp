@@ -29,10 +29,10 @@ engine::GraphChoice planned_choice(const ResolvedRun& run, const TrainPlan& plan
        .world = static_cast<int>(run.world),
        .takes_lr_tensor = mode == GraphMode::step && takes_lr_tensor(plan, registries),
        .methods = run.recipe.methods,
-       .sync_obstacle = run.world == 1 ? ""
-                                       : distributed::unrecordable_because(
-                                             variable_update(run.config()), run.device,
-                                             distributed::Transport::by_device)});
+       .sync_obstacle = run.world == 1
+                            ? ""
+                            : distributed::graph_obstacle(variable_update(run.config()), run.device,
+                                                          distributed::Transport::by_device)});
 }
 
 constexpr const char* kScopes[] = {"none", "passes", "step"};

@@ -16,8 +16,8 @@ namespace precast::tools {
 /// @throws ConfigError if data.in_memory is gpu and the run has no GPU, or takes its batches from
 /// another process
 void check_images_have_gpu(const ResolvedRun& run);
-/// @throws ConfigError if the run keeps images in a GPU's memory, and images of this dataset cannot
-/// be made there in one of these sizes (data::plan_images, data::BatchLayout)
+/// @throws ConfigError if the run keeps images in a GPU's memory, and the GPU cannot make images of
+/// one of these sizes from this dataset (data::plan_images, data::BatchLayout)
 void check_images_on_gpu(const data::BetonReader& reader, const data::Pipeline& pipeline,
                          const ResolvedRun& run, std::vector<std::int64_t> sizes_px);
 

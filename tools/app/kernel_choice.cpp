@@ -7,7 +7,7 @@
 #include <array>
 #include <vector>
 
-#include "framework/core/progress.h"
+#include "framework/core/format.h"
 #include "models/detail/fused_norm.h"
 
 namespace precast::tools {
@@ -56,7 +56,7 @@ bool uses_fused_kernels(const ResolvedRun& run) {
 }
 
 ordered_json describe_kernels(const ResolvedRun& run, const TrainPlan& plan,
-                              models::NormKernels norms) {
+                              models::FusedLayerCounts norms) {
   const std::string& setting = run.config().model.kernels;
   if (!plan.model.fused_kernels) {
     ordered_json none = {

@@ -18,12 +18,12 @@ namespace precast::tools {
 /// {"setting": "fused", "fused": 53, "reference": {}, "blurs": 6, "max_pools": 1, "stems": 1}.
 /// `fused` is the number of batch norms with fused kernels. `reference` gives, for each reason, the
 /// number of batch norms without fused kernels. `blurs`, `max_pools` and `stems` are the numbers of
-/// other layers with fused kernels, as in models::NormKernels. With `auto`, the object also
+/// other layers with fused kernels, as in models::FusedLayerCounts. With `auto`, the object also
 /// contains "depends_on_gpu": true if the plan is for a GPU, this host has none, and precast was
 /// built with CUDA.
 /// @param norms the layers of the plan's model; read only if fused kernels are requested.
 [[nodiscard]] nlohmann::ordered_json describe_kernels(const ResolvedRun& run, const TrainPlan& plan,
-                                                      models::NormKernels norms);
+                                                      models::FusedLayerCounts norms);
 
 /// The result of describe_kernels() in one line: "fused for 53 of 53 batch norms, 1 max pool, 6
 /// blurs, 1 RGB convolution"; or, if no layer uses fused kernels and model.kernels is not `fused`,
@@ -37,8 +37,8 @@ namespace precast::tools {
 /// A warning if fused kernels are requested, but no layer uses them; empty: no warning.
 [[nodiscard]] std::string kernels_warning(const nlohmann::ordered_json& kernels);
 
-/// A warning for each of loss.kernels and optimizer.kernels that requests fused kernels in a run
-/// that has none.
+/// A warning for each of loss.kernels and optimizer.kernels that requests fused kernels although
+/// this run cannot use them.
 [[nodiscard]] std::vector<std::string> part_kernels_warnings(const ResolvedRun& run);
 
 }  // namespace precast::tools

@@ -19,6 +19,7 @@
 #include "data/ring/producer.h"
 #include "data/ring/ring_error.h"
 #include "framework/core/error.h"
+#include "framework/core/format.h"
 #include "framework/core/log.h"
 #include "framework/core/progress.h"
 #include "framework/process/stop_signals.h"
@@ -29,7 +30,7 @@ namespace precast::tools {
 namespace {
 
 /// How often signals, consumers and progress are checked.
-constexpr std::chrono::milliseconds kLookInterval{100};
+constexpr std::chrono::milliseconds kPollInterval{100};
 
 data::RingOptions ring_options(const ServedData& data, const ServeOptions& options) {
   const auto outputs = data::resolve_outputs(data.reader, data.pipeline, data.loader.normalize);
@@ -84,18 +85,19 @@ class LoaderServer {
 
   /// @return false if the server must stop.
   bool wait_for_consumers() {
-    std::optional<Stopwatch> since_first;
+    std::optional<Stopwatch> first_connected;
     Progress progress;
-    for (int there = ring_.consumers(); there < options_.consumers; there = ring_.consumers()) {
+    for (int connected = ring_.consumers(); connected < options_.consumers;
+         connected = ring_.consumers()) {
       if (stopping()) return false;
-      if (there > 0 && !since_first) since_first.emplace();
-      if (since_first && options_.patience.count() > 0 &&
-          since_first->seconds() > static_cast<double>(options_.patience.count()))
+      if (connected > 0 && !first_connected) first_connected.emplace();
+      if (first_connected && options_.max_wait.count() > 0 &&
+          first_connected->seconds() > static_cast<double>(options_.max_wait.count()))
         return true;
       if (progress.due())
-        progress.show(fmt::format("waiting for training runs: {} of {} connected", there,
+        progress.show(fmt::format("waiting for training runs: {} of {} connected", connected,
                                   options_.consumers));
-      std::this_thread::sleep_for(kLookInterval);
+      std::this_thread::sleep_for(kPollInterval);
     }
     return !stopping();
   }
@@ -107,7 +109,7 @@ class LoaderServer {
       Progress progress;
       std::unique_lock lock(mutex_);
       while (!done_) {
-        changed_.wait_for(lock, kLookInterval);
+        changed_.wait_for(lock, kPollInterval);
         if (stopping()) ring_.interrupt();
         if (progress.due()) progress.show(progress_parts());
       }
@@ -115,7 +117,7 @@ class LoaderServer {
     if (failure_) std::rethrow_exception(failure_);
     if (stopping()) return;
     ring_.finish();
-    while (!ring_.all_released() && !stopping()) std::this_thread::sleep_for(kLookInterval);
+    while (!ring_.all_released() && !stopping()) std::this_thread::sleep_for(kPollInterval);
   }
 
   void publish_all() {
@@ -151,7 +153,8 @@ class LoaderServer {
         if (!ring_.publish(epoch, batch_, *batch)) return;
         ++batch_;
       }
-      // The loader returns no batch at the end of a pass, and if it waits and is asked to stop.
+      // The loader returns no batch at the end of a pass, and none if it is asked to stop while it
+      // waits.
       if (stopping()) return;
       if (!ring_.end_pass(epoch, batch_)) return;
       report("pass", epoch);

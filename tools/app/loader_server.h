@@ -26,13 +26,13 @@ struct ServeOptions {
   std::string name;
   /// Number of consumers to wait for.
   int consumers = 1;
-  /// How long to wait for the others after the first has connected; 0: no limit.
-  std::chrono::seconds patience{0};
+  /// How long to wait for the other consumers after the first one has connected; 0: no limit.
+  std::chrono::seconds max_wait{0};
   int slots = 4;
   /// Print a line of JSON after each pass and at the end: `{"event": "pass" or "end", "process",
-  /// "epoch", "epochs", "samples_decoded", "samples_delivered", "consumers", "seconds",
-  /// "cpu_seconds"}`. Samples are counted since the start of the process; times are measured from
-  /// the first batch.
+  /// "epoch", "epochs", "samples_decoded", "samples_delivered", "consumers", "replaced_samples",
+  /// "seconds", "cpu_seconds"}`. Samples are counted since the start of the process; times are
+  /// measured from the first batch.
   bool json = false;
 };
 

@@ -26,23 +26,23 @@ namespace {
 /// [samples, classes]
 
 /// A rank that records whether any collective was requested.
-class AskedRank final : public Communicator {
+class RecordingCommunicator final : public Communicator {
  public:
   [[nodiscard]] int rank() const override { return 0; }
   [[nodiscard]] int world() const override { return 1; }
-  void all_reduce_sum(std::vector<at::Tensor> /*tensors*/) override { asked = true; }
-  void reduce_sum(std::vector<at::Tensor> /*tensors*/, int /*root*/) override { asked = true; }
-  void broadcast(std::vector<at::Tensor> /*tensors*/, int /*root*/) override { asked = true; }
+  void all_reduce_sum(std::vector<at::Tensor> /*tensors*/) override { called = true; }
+  void reduce_sum(std::vector<at::Tensor> /*tensors*/, int /*root*/) override { called = true; }
+  void broadcast(std::vector<at::Tensor> /*tensors*/, int /*root*/) override { called = true; }
   [[nodiscard]] std::vector<std::string> all_gather(const std::string& text) override {
-    asked = true;
+    called = true;
     return {text};
   }
   [[nodiscard]] std::unique_ptr<PendingSum> begin_sum(std::int64_t value) override {
-    asked = true;
+    called = true;
     return make_single_rank()->begin_sum(value);
   }
 
-  bool asked = false;
+  bool called = false;
 };
 
 /// The logits of a new model for synthetic images; always the same weights and images.
@@ -56,20 +56,20 @@ at::Tensor logits(const ModelRegistry& models, const ModelSpec& spec, std::int64
   return model->forward(make_batch(at::randn({images, spec.in_channels, size_px, size_px})));
 }
 
-bool heeds_blurpool(const ModelRegistry& models, ModelSpec spec, std::int64_t size_px) {
+bool blurpool_has_effect(const ModelRegistry& models, ModelSpec spec, std::int64_t size_px) {
   const at::Tensor with = logits(models, spec, size_px, /*training=*/false);
   spec.blurpool = false;
   return !at::equal(with, logits(models, spec, size_px, /*training=*/false));
 }
 
-bool heeds_ranks(const ModelRegistry& models, ModelSpec spec, std::int64_t size_px) {
-  AskedRank rank;
+bool sync_bn_has_effect(const ModelRegistry& models, ModelSpec spec, std::int64_t size_px) {
+  RecordingCommunicator rank;
   spec.batch_norm_ranks = &rank;
   static_cast<void>(logits(models, spec, size_px, /*training=*/true));
-  return rank.asked;
+  return rank.called;
 }
 
-bool heeds_ghost_batch_size(const ModelRegistry& models, ModelSpec spec, std::int64_t size_px) {
+bool ghost_batches_have_effect(const ModelRegistry& models, ModelSpec spec, std::int64_t size_px) {
   spec.ghost_batch_size = 2;
   const at::Tensor with = logits(models, spec, size_px, /*training=*/true, /*images=*/4);
   spec.ghost_batch_size = 0;
@@ -78,35 +78,35 @@ bool heeds_ghost_batch_size(const ModelRegistry& models, ModelSpec spec, std::in
 
 }  // namespace
 
-std::vector<std::string> find_unheeded(const ModelRegistry& models, const TrainPlan& plan,
-                                       bool sync_bn) {
+std::vector<std::string> find_ignored_settings(const ModelRegistry& models, const TrainPlan& plan,
+                                               bool sync_bn) {
   ModelSpec spec = plan.model;
   spec.batch_norm_ranks = nullptr;
   const std::int64_t size_px = plan.image_size_px.empty() ? 0 : plan.image_size_px.back();
-  std::vector<std::string> unheeded;
-  const auto probe = [&](bool wanted, auto heeds, const std::string& sentence) {
+  std::vector<std::string> ignored;
+  const auto probe = [&](bool is_set, auto has_effect, const std::string& sentence) {
     try {
-      if (wanted && !heeds()) unheeded.push_back(sentence);
-    } catch (const std::exception&) {  // rejected, or cannot be tested here
+      if (is_set && !has_effect()) ignored.push_back(sentence);
+    } catch (const std::exception&) {  // the model rejects the setting or cannot be tested here
     }
   };
   probe(
-      spec.blurpool && size_px > 0, [&] { return heeds_blurpool(models, spec, size_px); },
+      spec.blurpool && size_px > 0, [&] { return blurpool_has_effect(models, spec, size_px); },
       fmt::format("blurpool found no layer to replace in model '{}'. It acts on modules of type "
-                  "models::detail::BlurConv2d with a stride and at least 16 input channels",
+                  "models::detail::BlurConv2d with a stride above 1 and at least 16 input channels",
                   spec.arch));
   probe(
-      sync_bn && size_px > 0, [&] { return heeds_ranks(models, spec, size_px); },
+      sync_bn && size_px > 0, [&] { return sync_bn_has_effect(models, spec, size_px); },
       fmt::format("dist.sync_bn found no layer to synchronise in model '{}'. It acts on norms that "
                   "are models::detail::BatchNorm2d",
                   spec.arch));
   probe(
       spec.ghost_batch_size > 0 && size_px > 0,
-      [&] { return heeds_ghost_batch_size(models, spec, size_px); },
+      [&] { return ghost_batches_have_effect(models, spec, size_px); },
       fmt::format("ghost_batch_norm found no layer to change in model '{}'. It acts on norms that "
                   "are models::detail::BatchNorm2d",
                   spec.arch));
-  return unheeded;
+  return ignored;
 }
 
 bool is_own_classifier(const ModelSpec& spec, const Batch& batch) {
@@ -123,10 +123,10 @@ at::Tensor check_output(Model* model, const TrainPlan& plan, const Batch& batch)
                      at::device(batch.input().device()).dtype(at::kFloat));
   }
   const at::Tensor& input = batch.input();
-  const auto wrong = [&](const std::string& expected, const std::string& got) {
+  const auto refuse = [&](const std::string& expected, const std::string& got) {
     throw ConfigError(fmt::format("model '{}': expected {}, got {}", spec.arch, expected, got));
   };
-  if (model->parameters().empty()) wrong("parameters to train", "none");
+  if (model->parameters().empty()) refuse("parameters to train", "none");
   const at::NoGradGuard no_grad;
   model->train(false);
   const auto shape = [](const at::Tensor& tensor) {
@@ -137,26 +137,26 @@ at::Tensor check_output(Model* model, const TrainPlan& plan, const Batch& batch)
     const engine::AutocastScope autocast(input.device(), plan.precision);
     output = model->forward(batch);
   } catch (const c10::Error& error) {
-    if (engine::is_error_of_device(error)) throw;
-    wrong(fmt::format("a model that accepts inputs of shape {}", shape(input)),
-          fmt::format("an error: {}. See data.inputs", first_line(error)));
+    if (engine::is_device_error(error)) throw;
+    refuse(fmt::format("a model that accepts inputs of shape {}", shape(input)),
+           fmt::format("an error: {}. See data.inputs", first_line(error)));
   }
-  const bool classifies = spec.targets == TargetKind::class_index;
-  const std::string expected =
-      fmt::format("{} for inputs {}",
-                  classifies ? fmt::format("logits [2, {}]", spec.num_classes) : "outputs [2, ...]",
-                  shape(input));
-  if (!output.defined()) wrong(expected, "an undefined tensor");
-  const bool fits = classifies ? output.sizes() == at::IntArrayRef({2, spec.num_classes})
-                               : output.dim() > 0 && output.size(0) == 2;
-  if (!fits) wrong(expected, shape(output));
-  if (!output.is_floating_point()) wrong(expected, c10::toString(output.scalar_type()));
+  const bool is_classification = spec.targets == TargetKind::class_index;
+  const std::string expected = fmt::format(
+      "{} for inputs {}",
+      is_classification ? fmt::format("logits [2, {}]", spec.num_classes) : "outputs [2, ...]",
+      shape(input));
+  if (!output.defined()) refuse(expected, "an undefined tensor");
+  const bool fits = is_classification ? output.sizes() == at::IntArrayRef({2, spec.num_classes})
+                                      : output.dim() > 0 && output.size(0) == 2;
+  if (!fits) refuse(expected, shape(output));
+  if (!output.is_floating_point()) refuse(expected, c10::toString(output.scalar_type()));
   model->train(true);
   return output;
 }
 
-std::string find_unfit_size(const ModelRegistry& models, const TrainPlan& plan,
-                            const std::set<std::int64_t>& sizes_px) {
+std::string image_size_problem(const ModelRegistry& models, const TrainPlan& plan,
+                               const std::set<std::int64_t>& sizes_px) {
   ModelSpec spec = plan.model;
   spec.batch_norm_ranks = nullptr;
   const at::NoGradGuard no_grad;

@@ -10,8 +10,8 @@
 
 namespace precast::tools {
 
-/// find_unheeded() and find_unfit_size() build the model, run it on synthetic images on the CPU,
-/// and draw from libtorch's default generator.
+/// find_ignored_settings() and image_size_problem() build the model, run it on synthetic images on
+/// the CPU, and draw from libtorch's default generator.
 
 /// Finds settings of the plan that the model ignores; returns one sentence for each. Without this
 /// check, a model that does not read ModelSpec::blurpool, batch_norm_ranks or ghost_batch_size
@@ -19,8 +19,8 @@ namespace precast::tools {
 /// batches its output must change, and with synchronised statistics it must request a sum over the
 /// ranks. A setting that cannot be tested because the forward pass fails counts as applied.
 /// @param sync_bn whether batch statistics must be synchronised.
-[[nodiscard]] std::vector<std::string> find_unheeded(const ModelRegistry& models,
-                                                     const TrainPlan& plan, bool sync_bn);
+[[nodiscard]] std::vector<std::string> find_ignored_settings(const ModelRegistry& models,
+                                                             const TrainPlan& plan, bool sync_bn);
 
 /// Whether the model is one of precast's own architectures and the batch has images with class
 /// labels. Such a model needs no check.
@@ -37,7 +37,7 @@ at::Tensor check_output(Model* model, const TrainPlan& plan, const Batch& batch)
 /// Explains why the plan's model cannot work on images of one of these sizes (for example, a linear
 /// layer after `flatten` fits only one size). Empty if it works on all sizes. An operation for
 /// which libtorch has no CPU code counts as working.
-[[nodiscard]] std::string find_unfit_size(const ModelRegistry& models, const TrainPlan& plan,
-                                          const std::set<std::int64_t>& sizes_px);
+[[nodiscard]] std::string image_size_problem(const ModelRegistry& models, const TrainPlan& plan,
+                                             const std::set<std::int64_t>& sizes_px);
 
 }  // namespace precast::tools

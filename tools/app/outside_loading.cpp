@@ -20,10 +20,10 @@ namespace {
 
 constexpr const char* kTrainDataset = "data.train_dataset";
 /// Keys that have an effect only if this process loads the batches.
-constexpr std::string_view kOfLoader[] = {"pipeline.train", "data.order", "data.subset",
-                                          "data.filter", "data.repeats"};
+constexpr std::string_view kLoaderKeys[] = {"pipeline.train", "data.order", "data.subset",
+                                            "data.filter", "data.repeats"};
 /// Keys that have an effect only if another program makes the batches.
-constexpr std::string_view kOfProducer[] = {"data.batches_per_epoch", "data.producer_timeout_s"};
+constexpr std::string_view kProducerKeys[] = {"data.batches_per_epoch", "data.producer_timeout_s"};
 
 template <typename Keys>
 void report_unread(const Keys& keys, const std::string& reason, const Schema& schema,
@@ -61,7 +61,7 @@ data::ClassRange classes_of(const Recipe& recipe, const TrainPlan& plan) {
   return classes;
 }
 
-data::OutsideOptions options_of(const ResolvedRun& run, const data::OutsideForm& form,
+data::OutsideOptions options_of(const ResolvedRun& run, const data::OutsideSpec& spec,
                                 const TrainPlan& plan) {
   data::OutsideOptions options;
   const double seconds = run.config().data.producer_timeout_s;
@@ -69,18 +69,18 @@ data::OutsideOptions options_of(const ResolvedRun& run, const data::OutsideForm&
   options.stopped = [] { return StopSignals::requested().load(); };
   const std::int64_t largest_px =
       plan.image_size_px.empty() ? 1 : *std::ranges::max_element(plan.image_size_px);
-  options.max_message_bytes = data::outside_message_bytes(form, largest_px);
+  options.max_message_bytes = data::max_outside_message_bytes(spec, largest_px);
   return options;
 }
 
-std::unique_ptr<BatchSource> open_source(const std::string& address, data::OutsideForm form,
+std::unique_ptr<BatchSource> open_source(const std::string& address, data::OutsideSpec spec,
                                          const ResolvedRun& run, const TrainPlan& plan) {
   check_outside_ranks(run.recipe, address, run.world);
-  form.batch_size = run.rank_batch_size();
-  form.classes = classes_of(run.recipe, plan);
-  data::OutsideOptions options = options_of(run, form, plan);
+  spec.batch_size = run.rank_batch_size();
+  spec.classes = classes_of(run.recipe, plan);
+  data::OutsideOptions options = options_of(run, spec, plan);
   return data::make_outside_source(data::open_outside_batches(address, std::move(options)),
-                                   std::move(form), run.device,
+                                   std::move(spec), run.device,
                                    image_dtype(run.device, plan.precision));
 }
 
@@ -98,29 +98,31 @@ void check_outside_ranks(const Recipe& recipe, const std::string& address, std::
 void find_outside_producer(Recipe& recipe, const Schema& schema, Diagnostics& diagnostics) {
   recipe.outside = address_of(recipe, schema, diagnostics);
   if (recipe.outside.empty()) {
-    report_unread(kOfProducer, "it has no effect unless another program makes the batches", schema,
-                  diagnostics);
+    report_unread(kProducerKeys, "it has no effect unless another program makes the batches",
+                  schema, diagnostics);
     return;
   }
   const bool has_description = !recipe.ring.description.empty();
   recipe.ring = {};
-  report_unread(kOfLoader,
+  report_unread(kLoaderKeys,
                 fmt::format("it has no effect with batches from {}: the producer determines them",
                             recipe.outside),
                 schema, diagnostics);
-  const auto wrong = [&](const char* key, const std::string& message) {
+  const auto report_error = [&](const char* key, const std::string& message) {
     diagnostics.error(schema.origin(key), key, message);
   };
   const TrainConfig& config = recipe.config;
   if (config.data.batches_per_epoch == 0)
-    wrong("data.batches_per_epoch",
-          fmt::format("missing. {} does not say how many batches an epoch has{}", recipe.outside,
-                      has_description ? ", and its description has no `datasets`" : ""));
+    report_error(
+        "data.batches_per_epoch",
+        fmt::format("missing. {} does not say how many batches an epoch has{}", recipe.outside,
+                    has_description ? ", and its description has no `datasets`" : ""));
   if (config.training.on_nonfinite == "restore")
-    wrong("training.on_nonfinite",
-          fmt::format("expected stop or skip with batches from {}, which cannot be read again, got "
-                      "restore",
-                      recipe.outside));
+    report_error(
+        "training.on_nonfinite",
+        fmt::format("expected stop or skip with batches from {}, which cannot be read again, got "
+                    "restore",
+                    recipe.outside));
   // Training batches have the same outputs as the validation set.
   recipe.train_pipeline = recipe.val_pipeline;
 }
@@ -137,19 +139,19 @@ std::string outside_identity(const ResolvedRun& run) {
 std::unique_ptr<BatchSource> make_outside_train_source(const data::BetonReader& fields,
                                                        const ResolvedRun& run,
                                                        const TrainPlan& plan) {
-  data::OutsideForm form =
-      data::make_outside_form(fields, run.recipe.train_pipeline, field_choice(run.recipe));
-  form.batches = plan.steps_per_epoch;
-  form.accepts_gaps = run.config().checkpoint.resume == "force";
-  return open_source(run.recipe.outside, std::move(form), run, plan);
+  data::OutsideSpec spec =
+      data::make_outside_spec(fields, run.recipe.train_pipeline, field_choice(run.recipe));
+  spec.batches = plan.steps_per_epoch;
+  spec.accepts_unnumbered = run.config().checkpoint.resume == "force";
+  return open_source(run.recipe.outside, std::move(spec), run, plan);
 }
 
 std::unique_ptr<BatchSource> make_outside_stream(const std::string& address, const ResolvedRun& run,
                                                  const TrainPlan& plan) {
-  data::OutsideForm form = data::make_image_form(static_cast<int>(plan.model.in_channels));
-  form.batches = std::numeric_limits<std::int64_t>::max();
-  form.checks_positions = false;
-  return open_source(address, std::move(form), run, plan);
+  data::OutsideSpec spec = data::make_image_spec(static_cast<int>(plan.model.in_channels));
+  spec.batches = std::numeric_limits<std::int64_t>::max();
+  spec.checks_positions = false;
+  return open_source(address, std::move(spec), run, plan);
 }
 
 }  // namespace precast::tools

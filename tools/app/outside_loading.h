@@ -27,11 +27,11 @@ void check_outside_ranks(const Recipe& recipe, const std::string& address, std::
 /// The number of training samples of an epoch.
 [[nodiscard]] std::int64_t outside_samples(const ResolvedRun& run);
 
-/// The text that identifies such batches in a checkpoint: their number per epoch.
+/// The string that identifies such batches in a checkpoint: their number per epoch.
 [[nodiscard]] std::string outside_identity(const ResolvedRun& run);
 
 /// @param fields the validation set. @throws as check_outside_ranks(),
-/// data::open_outside_batches(), data::make_outside_form()
+/// data::open_outside_batches(), data::make_outside_spec()
 [[nodiscard]] std::unique_ptr<BatchSource> make_outside_train_source(
     const data::BetonReader& fields, const ResolvedRun& run, const TrainPlan& plan);
 

@@ -16,7 +16,7 @@ void PartSections::mount(Schema& schema, const PartSection& section, const Candi
     if (schema.contains(key)) {
       throw ConfigError(fmt::format(
           "{}: {}: expected options whose keys are not yet in use, got '{}' (key {}). Rename it",
-          section.chooser, own.name, option, key));
+          section.selector, own.name, option, key));
     }
     schema.add_renamed(key, own.options, option);
     if (key != section.prefix + option) schema.add_alias(section.prefix + option, key);
@@ -42,8 +42,8 @@ void PartSections::mount(Schema& schema, const PartSection& section, const Candi
   }
   for (const auto& [option, names] : readers) {
     const std::string reason =
-        fmt::format("it has no effect with {}: {}, only with {}: {}", section.chooser, own.name,
-                    section.chooser, fmt::join(names, ", "));
+        fmt::format("it has no effect with {}: {}, only with {}: {}", section.selector, own.name,
+                    section.selector, fmt::join(names, ", "));
     const auto add = [&](const std::string& key) {
       if (section.published.contains(option)) {
         // Never an error here. A grid refuses the key if it has no effect in any trial, unless only
@@ -73,8 +73,8 @@ PartSpec PartSections::spec(const Schema& schema, const PartSection& section,
   return spec;
 }
 
-std::string value_ahead(const ConfigNode& file, const std::vector<Override>& overrides,
-                        std::string_view key, std::string otherwise) {
+std::string peek_value(const ConfigNode& file, const std::vector<Override>& overrides,
+                       std::string_view key, std::string otherwise) {
   for (auto override = overrides.rbegin(); override != overrides.rend(); ++override) {
     if (override->key == key) return override->value.scalar;
   }

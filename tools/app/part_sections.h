@@ -15,7 +15,7 @@ namespace precast::tools {
 /// The keys with which a recipe names a part of one kind and sets its options.
 struct PartSection {
   /// The key that names the part: "training.optimizer".
-  std::string chooser;
+  std::string selector;
   /// The prefix of the options' keys: "optimizer.".
   std::string prefix;
   /// Options whose keys have names from ffcv-imagenet: {"momentum", "training.momentum"}. The key
@@ -72,8 +72,7 @@ class PartSections {
 
 /// The value of a scalar key before the schema is known: from the last override, else from the
 /// file, else `otherwise`. The schema reports errors in the value later.
-[[nodiscard]] std::string value_ahead(const ConfigNode& file,
-                                      const std::vector<Override>& overrides, std::string_view key,
-                                      std::string otherwise);
+[[nodiscard]] std::string peek_value(const ConfigNode& file, const std::vector<Override>& overrides,
+                                     std::string_view key, std::string otherwise);
 
 }  // namespace precast::tools

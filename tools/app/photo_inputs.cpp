@@ -31,14 +31,14 @@ namespace fs = std::filesystem;
 constexpr int kMaxDepth = 32;
 /// Room for an image of 22 million pixels.
 constexpr std::uint64_t kPageBytes = std::uint64_t{64} << 20;
-constexpr std::size_t kMostTogether = 1024;
+constexpr std::size_t kMaxGroupPhotos = 1024;
 /// The maximum size of the images that are stored together, estimated from their files.
-constexpr std::uint64_t kBytesTogether = std::uint64_t{256} << 20;
+constexpr std::uint64_t kMaxGroupBytes = std::uint64_t{256} << 20;
 /// An upper estimate of the size of a photograph's pixels relative to the size of its PNG file.
-constexpr std::uint64_t kPixelsToFile = 4;
+constexpr std::uint64_t kRawToPngRatio = 4;
 
-bool ends_as_jpeg(const std::string& path) {
-  return data::promised_format(path) == data::ImageFormat::jpeg;
+bool has_jpeg_extension(const std::string& path) {
+  return data::format_from_extension(path) == data::ImageFormat::jpeg;
 }
 
 void list_folder(const fs::path& root, PhotoList& list) {
@@ -133,27 +133,27 @@ class PhotoField final : public data::Field {
         problem = error.what();
       }
     }
-    kept_.encode(data::ImageInput{.file = {}, .pixels = data::Image(1, 1)}, sample, out);
+    original_field_.encode(data::ImageInput{.file = {}, .pixels = data::Image(1, 1)}, sample, out);
   }
 
  private:
   void encode_photo(const data::Value& value, std::uint64_t sample, data::EncodedValue& out) {
-    kept_.encode(value, sample, out);
-    if (out.blob.size() > kPageBytes) small_.encode(value, sample, out);
+    original_field_.encode(value, sample, out);
+    if (out.blob.size() > kPageBytes) jpeg_field_.encode(value, sample, out);
     if (out.blob.size() > kPageBytes) {
       throw DataError(
           fmt::format("expected at most {} bytes as JPEG, got {}", kPageBytes, out.blob.size()));
     }
-    const auto rotated = kept_.tally().find("exif_rotated");
-    if (rotated == kept_.tally().end() || rotated->second == rotated_) return;
+    const auto rotated = original_field_.tally().find("exif_rotated");
+    if (rotated == original_field_.tally().end() || rotated->second == rotated_) return;
     rotated_ = rotated->second;
     count("exif_rotated");
   }
 
   std::vector<std::string>& problems_;
-  data::ImageField kept_{
+  data::ImageField original_field_{
       {.mode = data::ImageWriteMode::keep, .jpeg_quality = 100, .passthrough = true}};
-  data::ImageField small_{{.mode = data::ImageWriteMode::jpg, .jpeg_quality = 100}};
+  data::ImageField jpeg_field_{{.mode = data::ImageWriteMode::jpg, .jpeg_quality = 100}};
   std::uint64_t rotated_ = 0;
 };
 
@@ -198,14 +198,14 @@ PhotoList list_photos(const std::vector<std::string>& inputs) {
   return list;
 }
 
-std::size_t photos_together(const std::vector<std::string>& paths, std::size_t first) {
+std::size_t photo_group_size(const std::vector<std::string>& paths, std::size_t first) {
   std::uint64_t bytes = 0;
   std::size_t end = first;
-  while (end < paths.size() && end - first < kMostTogether) {
+  while (end < paths.size() && end - first < kMaxGroupPhotos) {
     std::error_code failed;
     const std::uintmax_t size = fs::file_size(paths[end], failed);
-    if (!failed) bytes += size * (ends_as_jpeg(paths[end]) ? 1 : kPixelsToFile);
-    if (bytes > kBytesTogether && end > first) break;
+    if (!failed) bytes += size * (has_jpeg_extension(paths[end]) ? 1 : kRawToPngRatio);
+    if (bytes > kMaxGroupBytes && end > first) break;
     ++end;
   }
   return end - first;

@@ -31,9 +31,10 @@ struct PhotoList {
 
 /// Returns how many photos, from `first` on, to predict together. This limits the disk space of the
 /// temporary datasets. At least 1.
-[[nodiscard]] std::size_t photos_together(const std::vector<std::string>& paths, std::size_t first);
+[[nodiscard]] std::size_t photo_group_size(const std::vector<std::string>& paths,
+                                           std::size_t first);
 
-/// The field that the model of a recipe reads in an evaluation; `image` if the recipe does not say.
+/// The field that the model of a recipe reads in an evaluation; `image` if the recipe names none.
 /// @throws ConfigError if the model reads several fields.
 [[nodiscard]] std::string photo_field(const Recipe& recipe);
 
@@ -45,8 +46,8 @@ struct PhotoList {
 /// (TMPDIR). The system releases its space when the process ends, even if the process is killed.
 class PhotoDataset {
  public:
-  /// @param field its name. @param on_progress called from time to time with the number of photos
-  /// read.
+  /// @param field the name of that field. @param on_progress called from time to time with the
+  /// number of photos read.
   /// @throws IoError if the temporary file cannot be written
   PhotoDataset(std::span<const std::string> paths, const std::string& field, int workers,
                const std::function<void(std::uint64_t)>& on_progress);

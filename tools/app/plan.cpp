@@ -9,7 +9,7 @@
 
 #include "framework/core/config/value.h"
 #include "framework/core/error.h"
-#include "framework/core/progress.h"
+#include "framework/core/format.h"
 #include "tools/app/data_description.h"
 #include "tools/app/frozen_parameters.h"
 #include "tools/app/graph_plan.h"
@@ -76,8 +76,8 @@ void check_target_threshold(const TrainPlan& plan) {
 }
 
 /// Calls `visit(rate, call)` with the rates at the start and the end of each epoch and, if the
-/// number of steps is known, those of the first and the last step of each epoch. `call()` is the
-/// text of the call that returned the rate.
+/// number of steps is known, those of the first and the last step of each epoch. `call()`
+/// describes, for messages, how the rate was computed: `lr(3)`.
 template <typename Visit>
 void visit_rates(const TrainPlan& plan, const Visit& visit) {
   for (std::int64_t epoch = 0; epoch <= plan.epochs; ++epoch)
@@ -114,21 +114,22 @@ double highest_rate(const TrainPlan& plan) {
 }
 
 /// @throws ConfigError for changes that TrainPlan does not allow
-void check_kept(const std::string& method, const TrainPlan& before, const TrainPlan& plan) {
-  const auto keep = [&](std::string_view field, auto wanted, auto got) {
-    if (got == wanted) return;
+void check_unchanged_fields(const std::string& method, const TrainPlan& before,
+                            const TrainPlan& plan) {
+  const auto expect_unchanged = [&](std::string_view field, auto expected, auto got) {
+    if (got == expected) return;
     throw ConfigError(
         fmt::format("method {}: expected configure() to keep the plan's {} ({}), got {}. Methods "
                     "must not change it, because other parts read it from the recipe",
-                    method, field, wanted, got));
+                    method, field, expected, got));
   };
-  keep("seed", before.seed, plan.seed);
-  keep("steps_per_epoch", before.steps_per_epoch, plan.steps_per_epoch);
-  keep("global_batch_size", before.global_batch_size, plan.global_batch_size);
-  keep("peak_lr", before.peak_lr, plan.peak_lr);
-  keep("model.num_classes", before.model.num_classes, plan.model.num_classes);
-  keep("model.in_channels", before.model.in_channels, plan.model.in_channels);
-  keep("model.targets", name_of(before.model.targets), name_of(plan.model.targets));
+  expect_unchanged("seed", before.seed, plan.seed);
+  expect_unchanged("steps_per_epoch", before.steps_per_epoch, plan.steps_per_epoch);
+  expect_unchanged("global_batch_size", before.global_batch_size, plan.global_batch_size);
+  expect_unchanged("peak_lr", before.peak_lr, plan.peak_lr);
+  expect_unchanged("model.num_classes", before.model.num_classes, plan.model.num_classes);
+  expect_unchanged("model.in_channels", before.model.in_channels, plan.model.in_channels);
+  expect_unchanged("model.targets", name_of(before.model.targets), name_of(plan.model.targets));
 }
 
 /// Lets a method edit the plan. @param rank_batch samples of a step on one rank; 0: nothing is
@@ -136,11 +137,12 @@ void check_kept(const std::string& method, const TrainPlan& before, const TrainP
 void configure(const NamedMethod& method, TrainPlan& plan, std::int64_t rank_batch) {
   const TrainPlan before = plan;
   method.method->configure(plan);
-  check_kept(method.name, before, plan);
-  const auto expect = [&](bool holds, std::string_view field, const std::string& wanted, auto got) {
+  check_unchanged_fields(method.name, before, plan);
+  const auto expect = [&](bool holds, std::string_view field, const std::string& expected,
+                          auto got) {
     if (holds) return;
     throw ConfigError(fmt::format("method {}: expected {} after configure() to be {}, got {}",
-                                  method.name, field, wanted, got));
+                                  method.name, field, expected, got));
   };
   expect(plan.schedule != nullptr, "schedule", "a schedule", "null");
   expect(plan.micro_batches >= 1, "micro_batches", "at least 1", plan.micro_batches);
@@ -245,7 +247,8 @@ TrainPlan make_plan(const ResolvedRun& run, const Registries& registries, std::i
   return plan;
 }
 
-std::string why_no_steps(const TrainPlan& plan, std::int64_t samples, const std::string& dataset) {
+std::string no_steps_reason(const TrainPlan& plan, std::int64_t samples,
+                            const std::string& dataset) {
   if (samples == 0 || plan.steps_per_epoch > 0) return {};
   return fmt::format(
       "training.batch_size: expected a global batch of at most {} samples, the length of an epoch "
@@ -260,8 +263,8 @@ void warn_of_short_run(const Recipe& recipe, const TrainPlan& plan, Diagnostics&
     const std::string scaled =
         plan.epochs == epochs ? "" : fmt::format(", which methods change to {}", plan.epochs);
     // The default of the key may not fit the given number of epochs.
-    const std::string_view given = recipe.places.contains(key) ? key : "training.epochs";
-    diagnostics.warning(recipe.place_of(given), key,
+    const std::string_view given = recipe.origins.contains(key) ? key : "training.epochs";
+    diagnostics.warning(recipe.origin_of(given), key,
                         fmt::format("expected less than training.epochs ({}{}), got {}: {}", epochs,
                                     scaled, epoch, consequence));
   };
@@ -291,7 +294,7 @@ void warn_of_high_rates(const Recipe& recipe, const TrainPlan& plan, Diagnostics
   const double highest = highest_rate(plan);
   if (highest <= plan.peak_lr) return;
   diagnostics.warning(
-      recipe.place_of("lr.lr"), "lr.lr",
+      recipe.origin_of("lr.lr"), "lr.lr",
       fmt::format("expected the highest learning rate, got {:.6g}, but lr.lr_schedule_type: {} "
                   "rises to {:.6g}",
                   plan.peak_lr, recipe.schedule.name, highest));

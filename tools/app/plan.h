@@ -26,8 +26,8 @@ namespace precast::tools {
 
 /// Why an epoch of `samples` samples of `dataset` has no step; empty if it has steps, or if
 /// `samples` is 0 (unknown).
-[[nodiscard]] std::string why_no_steps(const TrainPlan& plan, std::int64_t samples,
-                                       const std::string& dataset);
+[[nodiscard]] std::string no_steps_reason(const TrainPlan& plan, std::int64_t samples,
+                                          const std::string& dataset);
 
 /// Warns if the run ends before the epoch of the highest learning rate, before the end of the
 /// warm-up, or before the images have their full size. ffcv-imagenet accepts such recipes, and any

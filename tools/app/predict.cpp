@@ -14,6 +14,7 @@
 #include "framework/core/archive/weights_spec.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/format.h"
 #include "framework/core/log.h"
 #include "framework/core/progress.h"
 #include "framework/engine/stop_request.h"
@@ -33,7 +34,7 @@ namespace {
 
 namespace po = boost::program_options;
 
-constexpr std::int64_t kMostPredictions = 1'000'000;
+constexpr std::int64_t kMaxPredictions = 1'000'000;
 /// Maximum number of files that a message names.
 constexpr std::size_t kFilesShown = 3;
 
@@ -64,7 +65,7 @@ Inputs read_inputs(RecipeArguments& command) {
   if (std::ranges::none_of(given, is_dataset)) return {given, ""};
   if (given.size() > 1) {
     throw ConfigError(fmt::format(
-        "expected images, or one .beton file as the only input, got {}. To read several "
+        "predict: expected images, or one .beton file as the only INPUT, got {}. To read several "
         "files as one dataset, use --data.val_dataset=[A.beton,B.beton]",
         fmt::join(given, " ")));
   }
@@ -72,7 +73,8 @@ Inputs read_inputs(RecipeArguments& command) {
     return override.key == "data.val_dataset";
   };
   if (std::ranges::any_of(command.overrides(), names_dataset)) {
-    throw ConfigError(fmt::format("expected one dataset, got {} and --data.val_dataset", given[0]));
+    throw ConfigError(
+        fmt::format("predict: expected one dataset, got {} and --data.val_dataset", given[0]));
   }
   return {{}, given[0]};
 }
@@ -81,7 +83,7 @@ PredictFormat read_format(const Arguments& options, const Inputs& inputs) {
   PredictFormat format;
   if (options.has("output")) format.file = options.text("output");
   format.json = options.has("json");
-  format.top = integer(options, "top", 1, kMostPredictions);
+  format.top = integer(options, "top", 1, kMaxPredictions);
   format.logits = options.has("logits");
   const std::string extension = format.file.extension().string();
   if (!format.file.empty() && extension != ".npy" && extension != ".csv" && extension != ".jsonl") {
@@ -111,7 +113,7 @@ PredictFormat format_for(PredictFormat format, const Recipe& recipe, const Argum
   const bool is_jsonl = format.file.extension() == ".jsonl";
   if (recipe.targets == TargetKind::multi_hot) {
     format.classes = Probability::sigmoid;
-    if (!options.given("top")) format.top = kMostPredictions;
+    if (!options.given("top")) format.top = kMaxPredictions;
     if (csv && !options.given("top")) format.logits = true;
     return format;
   }
@@ -163,16 +165,16 @@ class Predictor {
  public:
   /// Collective, like the other members: every rank must call it.
   Predictor(const ResolvedRun& run, const Registries& registries, RankSession& ranks,
-            const data::BetonReader* dataset, DatasetUse use, const RunArgument& used,
+            const data::BetonReader* dataset, DatasetUse use, const RunArgument& run_argument,
             PredictFormat format)
       : ranks_(ranks),
         model_(make_eval_model(run, registries, ranks, count_eval_outputs(run.recipe, dataset, use),
-                               dataset, used)),
+                               dataset, run_argument)),
         writer_(std::move(format),
                 class_names(run.recipe, dataset, model_.plan.model.num_classes)) {}
 
   int predict_dataset(const data::BetonReader& reader) {
-    if (ranks_.leads())
+    if (ranks_.is_rank_zero())
       warn_of_unnamed_labels(model_.run.recipe, reader, model_.plan.model.num_classes);
     std::vector<std::string> names;
     for (std::uint64_t sample = 0; sample < reader.size(); ++sample)
@@ -188,11 +190,11 @@ class Predictor {
     const std::span<const std::string> all = photos.paths;
     std::size_t first = 0;
     for (const std::size_t end : ends_of_groups(photos.paths)) {
-      predict_together(all.subspan(first, end - first), field, first, all.size());
+      predict_group(all.subspan(first, end - first), field, first, all.size());
       first = end;
     }
     const auto rotated = ranks_.communicator().begin_sum(rotated_)->wait();
-    if (rotated > 0 && ranks_.leads())
+    if (rotated > 0 && ranks_.is_rank_zero())
       log_info("{} with an EXIF orientation, which is ignored",
                format_count(static_cast<std::uint64_t>(rotated), "image"));
     return finish();
@@ -209,8 +211,8 @@ class Predictor {
   [[nodiscard]] std::vector<std::size_t> ends_of_groups(const std::vector<std::string>& paths) {
     std::vector<std::size_t> ends;
     std::size_t end = 0;
-    while (ranks_.leads() && end < paths.size()) {
-      end += photos_together(paths, end);
+    while (ranks_.is_rank_zero() && end < paths.size()) {
+      end += photo_group_size(paths, end);
       ends.push_back(end);
     }
     return nlohmann::json::parse(
@@ -219,24 +221,25 @@ class Predictor {
   }
 
   /// Each rank reads only the photos that it predicts.
-  void predict_together(std::span<const std::string> paths, const std::string& field,
-                        std::uint64_t before, std::uint64_t total) {
-    const std::vector<std::uint64_t> places = positions(paths.size());
-    std::vector<std::string> mine;
-    for (const std::uint64_t place : places) mine.push_back(paths[place]);
+  void predict_group(std::span<const std::string> paths, const std::string& field,
+                     std::uint64_t before, std::uint64_t total) {
+    const std::vector<std::uint64_t> indices = positions(paths.size());
+    std::vector<std::string> own_paths;
+    for (const std::uint64_t index : indices) own_paths.push_back(paths[index]);
     std::optional<PhotoDataset> dataset;
     EvalSource opened;
     std::vector<std::string> problems(paths.size());
-    if (!mine.empty()) {
-      dataset.emplace(mine, field, model_.run.loader_threads(),
+    if (!own_paths.empty()) {
+      dataset.emplace(own_paths, field, model_.run.loader_threads(),
                       [&](std::uint64_t) { show(before, total); });
       rotated_ += static_cast<std::int64_t>(dataset->rotated());
-      for (std::size_t i = 0; i < mine.size(); ++i) problems[places[i]] = dataset->problems()[i];
+      for (std::size_t i = 0; i < own_paths.size(); ++i)
+        problems[indices[i]] = dataset->problems()[i];
       opened = open_eval_source(model_, dataset->reader(), DatasetUse::predict);
     }
-    const auto theirs = ranks_.communicator().all_gather(
+    const auto gathered = ranks_.communicator().all_gather(
         nlohmann::json(problems).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-    for (const std::string& text : theirs) {
+    for (const std::string& text : gathered) {
       const auto found = nlohmann::json::parse(text).get<std::vector<std::string>>();
       for (std::size_t i = 0; i < problems.size(); ++i)
         if (problems[i].empty()) problems[i] = found[i];
@@ -249,11 +252,11 @@ class Predictor {
     if (opened.source) writer_.check_outputs(opened.output_dims);
     const at::Tensor logits = logits_of(opened, [&](std::int64_t done) {
       show(before + static_cast<std::uint64_t>(done), total);
-      end_if_stopped();
+      throw_if_any_stopped();
       return true;
     });
-    if (!problems.empty()) warn_of(names, problems);
-    if (ranks_.leads()) writer_.add(logits, opened.passes, names, problems);
+    if (!problems.empty()) warn_of_skipped(names, problems);
+    if (ranks_.is_rank_zero()) writer_.add(logits, opened.passes, names, problems);
   }
 
   /// All logits. @throws Error if the process is asked to stop
@@ -266,29 +269,29 @@ class Predictor {
       throw_if_stopped();  // before the first batch
       throw;
     }
-    end_if_stopped();  // the source may have given up its wait for another batch
+    throw_if_any_stopped();  // the source may have stopped waiting for a batch
     return logits;
   }
 
   /// Collective. @throws Error on every rank if one of them was asked to stop
-  void end_if_stopped() {
-    if (!engine::any_rank_stops(ranks_.communicator())) return;
+  void throw_if_any_stopped() {
+    if (!engine::any_rank_requested_stop(ranks_.communicator())) return;
     progress_.clear();
     throw_if_stopped();
     throw Error("predict: another rank was stopped", ExitCode::peer_failed);
   }
 
   void show(std::uint64_t done, std::uint64_t total) {
-    if (!ranks_.leads() || !progress_.due()) return;
+    if (!ranks_.is_rank_zero() || !progress_.due()) return;
     progress_.show(fmt::format("predicting {}/{}{}", done, total,
                                done > 0 ? ", " + progress_.rate(done, total) : ""));
   }
 
-  void warn_of(std::span<const std::string> names, std::span<const std::string> problems) {
+  void warn_of_skipped(std::span<const std::string> names, std::span<const std::string> problems) {
     for (std::size_t i = 0; i < names.size(); ++i) {
       if (problems[i].empty()) continue;
       ++skipped_;
-      if (!ranks_.leads()) continue;
+      if (!ranks_.is_rank_zero()) continue;
       progress_.clear();
       log_warning("{}: skipped: {}", names[i], problems[i]);
     }
@@ -296,9 +299,9 @@ class Predictor {
 
   int finish() {
     progress_.clear();
-    if (ranks_.leads()) writer_.finish();
+    if (ranks_.is_rank_zero()) writer_.finish();
     if (skipped_ == 0) return static_cast<int>(ExitCode::done);
-    if (ranks_.leads()) {
+    if (ranks_.is_rank_zero()) {
       log_warning("{} of {} files could not be read as images", skipped_,
                   skipped_ + writer_.samples());
     }
@@ -325,14 +328,14 @@ void report_ignored(const PhotoList& photos) {
 
 /// Each rank lists the photos itself, and the ranks' hosts may have different files. Collective.
 /// @throws ConfigError on every rank if the lists differ
-void agree_on_photos(Communicator& ranks, const PhotoList& photos) {
+void check_same_photos(Communicator& ranks, const PhotoList& photos) {
   std::string names;
   for (const std::string& path : photos.paths) names += path + '\0';
   nlohmann::ordered_json identity;
   identity["INPUT"] =
       fmt::format("{}, names with xxh3 {:016x}", format_count(photos.paths.size(), "image"),
                   data::hash_of(std::as_bytes(std::span(names))));
-  agree_on_identity(ranks, identity);
+  check_same_identity(ranks, identity);
 }
 
 void declare(Arguments& arguments) {
@@ -361,36 +364,39 @@ Override dataset_override(const std::string& path) {
 
 int run_predict(const std::vector<std::string>& args) {
   Registries registries = make_registries();
-  RecipeArguments command("predict", kAbout, RecipeArguments::Takes::run_or_recipe);
+  RecipeArguments command("predict", kAbout, RecipeArguments::Positional::run_or_recipe);
   declare(command.arguments());
   if (!command.parse(args, recipe_help(registries))) return 0;
   const Inputs inputs = read_inputs(command);
   const PredictFormat given_format = read_format(command.arguments(), inputs);
-  const RunArgument used = read_run_argument(command.config_path(), command.overrides(),
-                                             "Give images after the recipe or the run");
-  std::vector<Override> overrides = used.with(command.overrides());
+  const RunArgument run_argument = read_run_argument(command.config_path(), command.overrides(),
+                                                     "Give images after the recipe or the run");
+  std::vector<Override> overrides = run_argument.with(command.overrides());
   if (!inputs.dataset.empty()) overrides.push_back(dataset_override(inputs.dataset));
-  const Recipe recipe = load_recipe(used.config, overrides, registries, RecipeUse::evaluate,
-                                    used.run.empty() ? UnreadKeys::error : UnreadKeys::warning);
+  const Recipe recipe =
+      load_recipe(run_argument.config, overrides, registries, RecipeUse::evaluate,
+                  run_argument.run.empty() ? UnreadKeys::error : UnreadKeys::warning);
   const TrainConfig& config = recipe.config;
   const PredictFormat format = format_for(given_format, recipe, command.arguments());
   check_weights_given(config);
-  std::vector<std::string> own = {"predict"};
-  own.insert(own.end(), args.begin(), args.end());
-  return run_evaluation(recipe, own, [&](const ResolvedRun& run, RankSession& ranks) {
-    // Checked now, not after hours of predicting.
-    if (ranks.leads() && !format.file.empty()) static_cast<void>(AtomicFile(format.file));
-    if (ranks.leads()) log_info("=> weights {}", config.model.weights);
+  std::vector<std::string> launch_args = {"predict"};
+  launch_args.insert(launch_args.end(), args.begin(), args.end());
+  return run_evaluation(recipe, launch_args, [&](const ResolvedRun& run, RankSession& ranks) {
+    // Checks now whether the file can be written, not after hours of predicting.
+    if (ranks.is_rank_zero() && !format.file.empty()) static_cast<void>(AtomicFile(format.file));
+    if (ranks.is_rank_zero()) log_info("=> weights {}", config.model.weights);
     if (inputs.photos.empty()) {
       const auto reader = open_dataset("data.val_dataset", recipe);
-      return Predictor(run, registries, ranks, reader.get(), DatasetUse::predict, used, format)
+      return Predictor(run, registries, ranks, reader.get(), DatasetUse::predict, run_argument,
+                       format)
           .predict_dataset(*reader);
     }
     const PhotoList photos = list_photos(inputs.photos);
-    agree_on_photos(ranks.communicator(), photos);
-    if (ranks.leads()) report_ignored(photos);
+    check_same_photos(ranks.communicator(), photos);
+    if (ranks.is_rank_zero()) report_ignored(photos);
     const auto dataset = find_dataset(recipe);
-    return Predictor(run, registries, ranks, dataset.get(), DatasetUse::name_classes, used, format)
+    return Predictor(run, registries, ranks, dataset.get(), DatasetUse::name_classes, run_argument,
+                     format)
         .predict_photos(photos);
   });
 }

@@ -69,8 +69,8 @@ PredictionTable::PredictionTable(std::vector<std::string> class_names, std::int6
     : class_names_(std::move(class_names)), top_(top) {}
 
 std::string PredictionTable::class_text(std::int64_t label) const {
-  const auto place = static_cast<std::size_t>(label);
-  return place < class_names_.size() ? class_names_[place] : std::to_string(label);
+  const auto index = static_cast<std::size_t>(label);
+  return index < class_names_.size() ? class_names_[index] : std::to_string(label);
 }
 
 std::string PredictionTable::csv_header() const {

@@ -11,8 +11,8 @@
 #include "framework/core/archive/npy.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/format.h"
 #include "framework/core/log.h"
-#include "framework/core/progress.h"
 #include "framework/process/stop_signals.h"
 
 namespace precast::tools {
@@ -95,20 +95,20 @@ void PredictionWriter::add_row(const std::string& name, std::span<const float> l
 
 void PredictionWriter::write_csv(std::string_view text) {
   if (writes_csv()) write_to_file(text);
-  if (format_.file.empty() && !format_.json) printed_ += text;
+  if (format_.file.empty() && !format_.json) stdout_buffer_ += text;
 }
 
 void PredictionWriter::write_json(std::string_view text) {
   if (writes_jsonl()) write_to_file(text);
-  if (format_.json) printed_ += text;
+  if (format_.json) stdout_buffer_ += text;
 }
 
 void PredictionWriter::write_to_file(std::string_view text) {
   if (!text_file_) text_file_.emplace(format_.file);
-  unwritten_ += text;
-  if (unwritten_.size() < kWriteBytes) return;
-  text_file_->append(unwritten_);
-  unwritten_.clear();
+  file_buffer_ += text;
+  if (file_buffer_.size() < kWriteBytes) return;
+  text_file_->append(file_buffer_);
+  file_buffer_.clear();
 }
 
 void PredictionWriter::finish() {
@@ -118,10 +118,10 @@ void PredictionWriter::finish() {
     write_npy(format_.file, DType::f32, all.sizes().vec(), {bytes, all.nbytes()});
   } else if (!format_.file.empty()) {
     write_to_file("");  // creates the file also without samples
-    text_file_->append(unwritten_);
+    text_file_->append(file_buffer_);
     text_file_->commit();
   }
-  fmt::print("{}", printed_);
+  fmt::print("{}", stdout_buffer_);
   if (!format_.file.empty())
     log_info("{}: {}", format_.file.string(),
              format_count(static_cast<std::uint64_t>(samples_), "sample"));

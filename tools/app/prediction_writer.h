@@ -42,12 +42,13 @@ class PredictionWriter {
  public:
   PredictionWriter(PredictFormat format, std::vector<std::string> class_names);
 
-  /// Call it before predictions are made, so that they are not lost.
+  /// Call it before predicting: an error after hours of predicting would lose the predictions.
   /// @param dims the number of dimensions of the outputs.
   /// @throws ConfigError if the outputs are not one number for each class, unless only a `.npy` is
   /// written
   void check_outputs(std::int64_t dims) const;
-  /// @param logits [samples, classes] float32 on the CPU, each the sum of `passes` forward passes.
+  /// @param logits [samples, classes] float32 on the CPU, each the sum of `passes` forward passes;
+  /// if only a .npy is written, [samples, ...] of any shape.
   /// @param names one for each sample.
   /// @param problems the reason why a sample could not be read, one for each sample, "" if it
   /// could. Samples that could not be read are left out; in a .npy, their rows are NaN. Empty if
@@ -69,7 +70,7 @@ class PredictionWriter {
   void add_array(const at::Tensor& logits, std::span<const std::string> problems);
   void begin_table(const at::Tensor& logits);
   void add_row(const std::string& name, std::span<const float> logits, int passes);
-  /// Adds text to the file and to standard output, as PredictFormat says.
+  /// Adds the line to the file, to the printed output or to both, as PredictFormat says.
   void write_csv(std::string_view text);
   void write_json(std::string_view text);
   void write_to_file(std::string_view text);
@@ -79,10 +80,10 @@ class PredictionWriter {
   /// Created once the number of classes is known.
   std::optional<PredictionTable> table_;
   std::vector<at::Tensor> array_;
-  /// The file with text; created with its first line.
+  /// The .csv or .jsonl file; created with its first line.
   std::optional<AtomicFile> text_file_;
   /// Lines that are not in text_file_ yet, and text to print.
-  std::string unwritten_, printed_;
+  std::string file_buffer_, stdout_buffer_;
   std::int64_t samples_ = 0;
 };
 

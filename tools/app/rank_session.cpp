@@ -4,8 +4,6 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
-#include <array>
-#include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -15,6 +13,7 @@
 #include "framework/api/single_rank.h"
 #include "framework/core/error.h"
 #include "framework/core/log.h"
+#include "framework/core/parse_number.h"
 #include "framework/core/system.h"
 #include "framework/distributed/grad_sync.h"
 #include "framework/launch/launcher.h"
@@ -29,22 +28,20 @@ namespace {
 
 constexpr int kPeerFailed = static_cast<int>(ExitCode::peer_failed);
 /// Longer than a rank needs to notice another rank's failure (Heartbeat).
-constexpr std::chrono::milliseconds kFarewell{1500};
+constexpr std::chrono::milliseconds kExitGracePeriod{1500};
 
 int parse_port(const std::string& text) {
-  int port = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), port);
-  if (failure != std::errc() || end != text.data() + text.size() || port < 1 || port > 65535)
+  const auto port = parse_number<int>(text);
+  if (!port || *port < 1 || *port > 65535)
     throw ConfigError(fmt::format("dist.port: expected 1 to 65535, got '{}'", text));
-  return port;
+  return *port;
 }
 
 int parse_nproc(const std::string& text) {
-  int ranks = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), ranks);
-  if (failure != std::errc() || end != text.data() + text.size() || ranks < 1 || ranks > 4096)
+  const auto ranks = parse_number<int>(text);
+  if (!ranks || *ranks < 1 || *ranks > 4096)
     throw ConfigError(fmt::format("dist.nproc: expected auto or 1 to 4096, got '{}'", text));
-  return ranks;
+  return *ranks;
 }
 
 /// Whether the program that started the ranks serves the store.
@@ -84,8 +81,8 @@ void check_started_ranks(const TrainConfig& config, const RankInfo& info) {
         "one process per GPU, or start precast without {0} and set dist.nproc",
         info.source, info.world, config.dist.nproc));
   }
-  const bool placed_by_us = info.source == "Open MPI" || info.source == "PMI";
-  if (placed_by_us && info.local_world < info.world &&
+  const bool address_from_config = info.source == "Open MPI" || info.source == "PMI";
+  if (address_from_config && info.local_world < info.world &&
       (info.address == "localhost" || info.address == "127.0.0.1")) {
     throw ConfigError(
         fmt::format("dist.address: expected the host of rank 0, since {} has started ranks on "
@@ -105,15 +102,10 @@ void check_with_ranks(const TrainConfig& config, int ranks) {
   });
 }
 
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown host";
-}
-
 /// Rank 0 logs which ranks joined: `=> 16 ranks on 2 hosts (node1: 8, node2: 8), started by Slurm,
 /// met at node1:23456`.
-void announce(Communicator& ranks, const RankInfo& info) {
-  const std::vector<std::string> hosts = ranks.all_gather(host_name());
+void log_ranks(Communicator& ranks, const RankInfo& info) {
+  const std::vector<std::string> hosts = ranks.all_gather(host_name().value_or("unknown host"));
   if (ranks.rank() != 0) return;
   std::map<std::string, int> counts;
   for (const std::string& host : hosts) ++counts[host];
@@ -140,7 +132,7 @@ distributed::VariableUpdate variable_update(const TrainConfig& config) {
   return updates.at(config.dist.variable_update);
 }
 
-RankInfo find_ranks(const TrainConfig& config, bool trains) {
+RankInfo resolve_rank_info(const TrainConfig& config, bool trains) {
   RankInfo info = find_rank_info(process_environment(), {.address = config.dist.address,
                                                          .port = parse_port(config.dist.port)});
   if (info.source == "single") return info;
@@ -176,7 +168,7 @@ std::string gpu_problem(const Recipe& recipe, int ranks, int gpus, bool trains) 
         "memory",
         samples);
   }
-  return gpu_problem(fmt::format("{}: {}", recipe.place_of(key).text(), key),
+  return gpu_problem(fmt::format("{}: {}", recipe.origin_of(key).text(), key),
                      config.training.device, ranks, gpus, hint);
 }
 
@@ -203,10 +195,10 @@ RankSession::RankSession(const TrainConfig& config, const RankInfo& info, at::De
   group_ = group.get();
   communicator_ = std::move(group);
   serves_store_ = group_->options().serves_store;
-  announce(*communicator_, info);
+  log_ranks(*communicator_, info);
   heartbeat_ = std::make_unique<distributed::Heartbeat>(
-      group_->options(), [on_end = on_end_](const std::string& cause, bool told) {
-        if (!told) log_line("error: " + cause);
+      group_->options(), [on_end = on_end_](const std::string& cause, bool reported) {
+        if (!reported) log_line("error: " + cause);
         if (on_end) on_end(kPeerFailed, cause.empty() ? "another rank has failed" : cause);
         end_process(kPeerFailed);
       });
@@ -227,18 +219,18 @@ std::unique_ptr<GradSync> RankSession::make_sync(const TrainConfig& config,
   return make_grad_sync(*group_, trainable, options);
 }
 
-std::vector<NamedTensor> RankSession::updated_here(
+std::vector<NamedTensor> RankSession::owned_parameters(
     const TrainConfig& config, const std::vector<NamedTensor>& trainable) const {
   const bool server = config.dist.variable_update == "parameter_server";
   if (group_ == nullptr || (!server && !config.dist.zero)) return trainable;
   const std::vector<int> owners =
       server ? std::vector<int>(trainable.size(), 0)
              : distributed::shard_parameters(trainable, communicator_->world());
-  std::vector<NamedTensor> mine;
+  std::vector<NamedTensor> owned;
   for (std::size_t i = 0; i < trainable.size(); ++i) {
-    if (owners[i] == communicator_->rank()) mine.push_back(trainable[i]);
+    if (owners[i] == communicator_->rank()) owned.push_back(trainable[i]);
   }
-  return mine;
+  return owned;
 }
 
 bool RankSession::claim_failure(const std::string& cause) {
@@ -258,20 +250,20 @@ int RankSession::run(const std::function<int()>& body) {
 
 void RankSession::end(const std::exception_ptr& exception) {
   try {
-    rethrow_plainly(exception);
+    rethrow_translated(exception);
   } catch (...) {
     const Failure failure = describe_failure(std::current_exception());
     // When a rank dies, the collectives of all other ranks fail. Only the rank with the original
     // error reports it.
-    const bool told_elsewhere =
+    const bool reported_by_peer =
         failure.exit_code == kPeerFailed && heartbeat_ != nullptr && heartbeat_->wait_for_claim();
-    if (!told_elsewhere && claim_failure(failure.text))
+    if (!reported_by_peer && claim_failure(failure.text))
       log_line(fmt::format("error: rank {}: {}", communicator_->rank(), failure.text));
     if (on_end_)
-      on_end_(failure.exit_code, told_elsewhere ? heartbeat_->claimed_cause() : failure.text);
+      on_end_(failure.exit_code, reported_by_peer ? heartbeat_->claimed_cause() : failure.text);
     // The store disappears with this process. The other ranks need this time to read from it that
     // the cause has been reported.
-    if (serves_store_) std::this_thread::sleep_for(kFarewell);
+    if (serves_store_) std::this_thread::sleep_for(kExitGracePeriod);
     end_process(failure.exit_code);
   }
   end_process(kPeerFailed);

@@ -26,7 +26,7 @@ namespace precast::tools {
 /// Determines which rank this process is, and checks that the recipe suits the number of ranks.
 /// @throws ConfigError
 /// @param trains whether the ranks will train.
-[[nodiscard]] RankInfo find_ranks(const TrainConfig& config, bool trains = true);
+[[nodiscard]] RankInfo resolve_rank_info(const TrainConfig& config, bool trains = true);
 
 /// Number of ranks that this process must start; 0 if it is itself a rank. Given by `dist.nproc`,
 /// or by `training.distributed` with `dist.world_size` (as in ffcv-imagenet's script).
@@ -39,7 +39,7 @@ namespace precast::tools {
 /// Why this host, with `gpus` usable GPUs, cannot run the ranks that a recipe requests; empty if it
 /// can. The text names the key, its location and, if the samples of a step can be divided equally
 /// among the GPUs, the global batch to set instead.
-/// @param trains as in find_ranks().
+/// @param trains as in resolve_rank_info().
 [[nodiscard]] std::string gpu_problem(const Recipe& recipe, int ranks, int gpus,
                                       bool trains = true);
 
@@ -64,20 +64,21 @@ class RankSession {
               OnEnd on_end = {});
 
   [[nodiscard]] Communicator& communicator() { return *communicator_; }
-  [[nodiscard]] bool leads() const { return communicator_->rank() == 0; }
+  [[nodiscard]] bool is_rank_zero() const { return communicator_->rank() == 0; }
   [[nodiscard]] std::unique_ptr<GradSync> make_sync(const TrainConfig& config,
                                                     const std::vector<NamedTensor>& trainable);
   /// The parameters that this rank's optimiser updates: all of them, or its share with dist.zero or
   /// a parameter server.
-  [[nodiscard]] std::vector<NamedTensor> updated_here(
+  [[nodiscard]] std::vector<NamedTensor> owned_parameters(
       const TrainConfig& config, const std::vector<NamedTensor>& trainable) const;
   /// Tells the other ranks why this rank is about to end. @return whether this rank is the first to
   /// report a failure.
   bool claim_failure(const std::string& cause);
   /// Ends this rank's membership: the other ranks no longer wait for it.
   void leave() { heartbeat_.reset(); }
-  /// Runs `body`. If it throws, only the rank that failed first prints the error, and the process
-  /// ends without unwinding, because destructors might wait for dead ranks.
+  /// Runs `body`. With several ranks, an error ends the process inside this call, because
+  /// destructors of the caller's objects might wait for dead ranks; only the rank that failed first
+  /// prints the error. With one rank, the exception is passed on.
   int run(const std::function<int()>& body);
 
  private:

@@ -68,12 +68,11 @@ std::vector<PartRequest> legacy_methods(const TrainConfig& config, const Schema&
 /// The option of the loss that the method label_smoothing sets.
 constexpr std::string_view kSmoothing = "loss.label_smoothing";
 
-/// The methods of the list `methods`, and those of legacy_methods() that it does not name. An entry
-/// of the list replaces a method that such a key enables by default; if the key was given too, that
-/// is an error.
+/// The methods of the list `methods`, and those of legacy_methods() that the list does not contain.
+/// A method of the list whose ffcv-imagenet key is given too is an error.
 std::vector<PartRequest> all_methods(const TrainConfig& config, const Schema& schema,
                                      Diagnostics& diagnostics) {
-  const std::vector<PartRequest> listed = listed_parts(config.methods, "methods", diagnostics);
+  const std::vector<PartRequest> listed = parse_part_list(config.methods, "methods", diagnostics);
   for (const PartRequest& request : listed) {
     const auto keyed = std::ranges::find(keyed_methods(), request.name, &KeyedMethod::name);
     if (keyed == keyed_methods().end()) continue;
@@ -84,8 +83,8 @@ std::vector<PartRequest> all_methods(const TrainConfig& config, const Schema& sc
                                     schema.origin(key).text()));
     }
   }
-  // The default of training.label_smoothing does not apply to a loss without the option, or if the
-  // option was given.
+  // The default of training.label_smoothing applies only if the loss has the option label_smoothing
+  // and the recipe does not set this option.
   const bool has_option = schema.reads(kSmoothing) && !schema.given(kSmoothing);
   std::vector<PartRequest> all;
   for (const PartRequest& legacy :
@@ -117,7 +116,8 @@ void make_methods(Recipe& recipe, const std::vector<PartRequest>& requests,
     Schema options;
     method->options(options);
     options.apply(request.options, diagnostics, fmt::format("{}.{}", request.key, request.name));
-    if (!method->accepts(recipe.targets)) report_targets(recipe, request, "method", diagnostics);
+    if (!method->accepts(recipe.targets))
+      report_target_mismatch(recipe, request, "method", diagnostics);
     described.push_back({{request.name, options.values()}});
     recipe.methods.push_back({request.name, std::move(method)});
   }
@@ -126,13 +126,13 @@ void make_methods(Recipe& recipe, const std::vector<PartRequest>& requests,
   recipe.resolved["methods"] = described;
 }
 
-std::map<std::string, Origin, std::less<>> places_of(const Schema& schema,
-                                                     const std::string& path) {
-  std::map<std::string, Origin, std::less<>> places = {
+std::map<std::string, Origin, std::less<>> key_origins(const Schema& schema,
+                                                       const std::string& path) {
+  std::map<std::string, Origin, std::less<>> origins = {
       {"", {path.empty() ? kCommandLine : path, 0, 0}}};
   for (const std::string& key : schema.names())
-    if (schema.given(key)) places[key] = schema.origin(key);
-  return places;
+    if (schema.given(key)) origins[key] = schema.origin(key);
+  return origins;
 }
 
 /// Adds the parts of the recipe's plug-ins. @return their files and checksums, which a resumed run
@@ -242,14 +242,14 @@ void warn_of_training_keys(const std::vector<Override>& overrides, Diagnostics& 
 
 }  // namespace
 
-const Origin& Recipe::place_of(std::string_view key) const {
-  const auto place = places.find(key);
-  return place == places.end() ? places.at("") : place->second;
+const Origin& Recipe::origin_of(std::string_view key) const {
+  const auto found = origins.find(key);
+  return found == origins.end() ? origins.at("") : found->second;
 }
 
 void Recipe::refuse(std::string_view key, const std::string& message) const {
   Diagnostics diagnostics;
-  diagnostics.error(place_of(key), key, message);
+  diagnostics.error(origin_of(key), key, message);
   diagnostics.throw_if_errors();
   throw ConfigError(message);
 }
@@ -264,11 +264,11 @@ Recipe load_recipe(const std::string& path, const std::vector<Override>& overrid
   const TrainConfig defaults;
   const ChosenParts chosen{
       .optimizer =
-          value_ahead(file, overrides, kOptimizerSection.chooser, defaults.training.optimizer),
+          peek_value(file, overrides, kOptimizerSection.selector, defaults.training.optimizer),
       .schedule =
-          value_ahead(file, overrides, kScheduleSection.chooser, defaults.lr.lr_schedule_type),
-      .loss = value_ahead(file, overrides, kLossSection.chooser, defaults.training.loss),
-      .order = value_ahead(file, overrides, kOrderSection.chooser, defaults.data.order)};
+          peek_value(file, overrides, kScheduleSection.selector, defaults.lr.lr_schedule_type),
+      .loss = peek_value(file, overrides, kLossSection.selector, defaults.training.loss),
+      .order = peek_value(file, overrides, kOrderSection.selector, defaults.data.order)};
   PartSections parts;
   Schema schema = make_train_schema(recipe.config, parts, chosen, registries);
   if (unread == UnreadKeys::warning) schema.warn_of_unread();
@@ -307,13 +307,13 @@ Recipe load_recipe(const std::string& path, const std::vector<Override>& overrid
   shorten_lists_of_one(recipe.resolved);
   recipe.resolved["plugins"] = plugins.at("files");
   if (!plugins.at("xxh3").empty()) recipe.resolved["plugins.xxh3"] = plugins.at("xxh3");
-  recipe.places = places_of(schema, path);
+  recipe.origins = key_origins(schema, path);
   recipe.targets = targets_of(recipe.loss, registries.losses);
   make_methods(recipe, all_methods(recipe.config, schema, diagnostics), registries, diagnostics);
   make_metrics(recipe, registries, diagnostics);
-  recipe.best = choose_best(recipe, schema, diagnostics);
-  warn_of_flips(recipe, schema, diagnostics);
-  if (diagnostics.errors().empty()) try_parts(recipe, registries, use, path, diagnostics);
+  recipe.best = choose_best_metric(recipe, schema, diagnostics);
+  report_ignored_tta(recipe, schema, diagnostics);
+  if (diagnostics.errors().empty()) probe_parts(recipe, registries, use, path, diagnostics);
   diagnostics.throw_if_errors();
   for (const std::string& warning : diagnostics.warnings()) log_warning("{}", warning);
   recipe.unread_keys = diagnostics.unread_keys();
@@ -345,7 +345,7 @@ std::vector<RecipeKey> recipe_help(const Registries& registries) {
             renamed == section.renamed.end() ? section.prefix + option : renamed->second, options,
             option);
       }
-      add_all(named, fmt::format("{}: {}", section.chooser, entry.name));
+      add_all(named, fmt::format("{}: {}", section.selector, entry.name));
     }
   };
   add(registries.orders, kOrderSection);

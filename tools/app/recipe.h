@@ -52,17 +52,17 @@ struct Recipe {
   /// Keys of the recipe that this run does not read, and that cause no errors, such as
   /// ffcv-imagenet's keys or a training.batch_size that training.global_batch_size replaces.
   std::vector<UnreadKey> ignored_keys;
-  /// Keys that were given but are read only with several ranks. They are kept here because the
+  /// Keys that were given but are read only with several ranks. They are stored because the
   /// number of ranks is not known until the ranks have joined.
   std::vector<UnreadKey> unread_by_one_rank;
   /// The locations of all keys that were given, for errors that are found only after the dataset
   /// has been opened. The key "" is for the recipe itself.
-  std::map<std::string, Origin, std::less<>> places;
+  std::map<std::string, Origin, std::less<>> origins;
 
   /// False with training.eval_only: `train` then only evaluates the weights.
   [[nodiscard]] bool trains() const { return !config.training.eval_only; }
   /// Where the key was given; the recipe itself if it was not.
-  [[nodiscard]] const Origin& place_of(std::string_view key) const;
+  [[nodiscard]] const Origin& origin_of(std::string_view key) const;
   /// @throws ConfigError `file:line:col: key: message`
   [[noreturn]] void refuse(std::string_view key, const std::string& message) const;
 };
@@ -70,7 +70,7 @@ struct Recipe {
 /// The purpose for which a recipe is read.
 enum class RecipeUse {
   train,
-  /// Evaluation and predictions: no image has a training size.
+  /// Evaluation and predictions, which read no training images.
   evaluate,
 };
 

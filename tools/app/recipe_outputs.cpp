@@ -17,7 +17,7 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
 }
 
 /// The index of the field; the number of fields if there is none.
-std::size_t field_called(const data::BetonReader& reader, const std::string& name) {
+std::size_t find_field(const data::BetonReader& reader, const std::string& name) {
   const auto& fields = reader.fields();
   return static_cast<std::size_t>(std::ranges::find(fields, name, &data::FieldInfo::name) -
                                   fields.begin());
@@ -25,7 +25,7 @@ std::size_t field_called(const data::BetonReader& reader, const std::string& nam
 
 bool has_field(const data::BetonReader& reader, const OutputSpec& output) {
   return output.field == data::kSampleId ||
-         field_called(reader, output.field) < reader.fields().size();
+         find_field(reader, output.field) < reader.fields().size();
 }
 
 /// @param data null: unknown
@@ -39,7 +39,7 @@ bool is_image(const OutputSpec& output, const data::Pipeline& pipeline,
           pipeline.outputs.end())
     return true;
   if (data == nullptr || !has_field(*data, output)) return false;
-  return data->fields()[field_called(*data, output.field)].type == data::FieldType::image;
+  return data->fields()[find_field(*data, output.field)].type == data::FieldType::image;
 }
 
 }  // namespace
@@ -53,7 +53,7 @@ std::optional<Labels> find_labels(const data::BetonReader& reader, const data::P
   };
   for (const OutputSpec& output : pipeline.outputs) {
     if (output.field == data::kSampleId) continue;
-    const std::size_t field = field_called(reader, output.field);
+    const std::size_t field = find_field(reader, output.field);
     if (is_label(output.name, field)) return Labels{.field = field, .transforms = output.labels};
   }
   if (!pipeline.outputs.empty()) return std::nullopt;
@@ -85,7 +85,7 @@ std::vector<std::string> label_names(const data::BetonReader& reader,
 std::int64_t count_classes(const data::BetonReader& reader, const data::Pipeline& pipeline,
                            const TrainConfig& config, std::int64_t limit) {
   const Labels labels = labels_of_loss(reader, pipeline, config);
-  const std::int64_t bound = limit > 0 ? limit : kMostClasses;
+  const std::int64_t bound = limit > 0 ? limit : kMaxClasses;
   std::int64_t classes = 0;
   for (std::uint64_t sample = 0; sample < reader.size(); ++sample) {
     const std::int64_t stored = reader.integer(sample, labels.field);
@@ -113,20 +113,20 @@ const OutputSpec* find_input(const data::Pipeline& pipeline, const TrainConfig& 
 data::Pipeline prediction_pipeline(const data::Pipeline& pipeline, const TrainConfig& config,
                                    const data::BetonReader& data) {
   const OutputSpec* const input = find_input(pipeline, config, &data);
-  const auto is_kept = [&](const OutputSpec& output) {
+  const auto is_available = [&](const OutputSpec& output) {
     return &output == input || contains(config.data.inputs, output.name) || has_field(data, output);
   };
-  data::Pipeline kept(pipeline.images);
+  data::Pipeline available(pipeline.images);
   for (const OutputSpec& output : pipeline.outputs) {
     const auto image = std::ranges::find(pipeline.outputs, output.geometry_of, &OutputSpec::name);
-    if (is_kept(output) && (image == pipeline.outputs.end() || is_kept(*image)))
-      kept.outputs.push_back(output);
+    if (is_available(output) && (image == pipeline.outputs.end() || is_available(*image)))
+      available.outputs.push_back(output);
   }
   // If the dataset does not have the input, a target must not be taken for it.
-  const bool only_targets = std::ranges::all_of(kept.outputs, [&](const OutputSpec& output) {
+  const bool only_targets = std::ranges::all_of(available.outputs, [&](const OutputSpec& output) {
     return contains(config.data.targets, output.name);
   });
-  return input == nullptr && only_targets ? pipeline : kept;
+  return input == nullptr && only_targets ? pipeline : available;
 }
 
 }  // namespace precast::tools

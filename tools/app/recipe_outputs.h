@@ -47,7 +47,7 @@ struct Labels {
 
 /// The number of classes: `limit` or, if that is 0, the largest label + 1, after the transforms of
 /// labels. @throws DataError naming the sample if a label is negative, or not below `limit` (0:
-/// kMostClasses).
+/// kMaxClasses).
 [[nodiscard]] std::int64_t count_classes(const data::BetonReader& reader,
                                          const data::Pipeline& pipeline, const TrainConfig& config,
                                          std::int64_t limit);

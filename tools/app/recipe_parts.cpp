@@ -13,7 +13,7 @@ namespace precast::tools {
 namespace {
 
 /// The default metrics for these targets.
-std::vector<PartRequest> usual_metrics(TargetKind targets) {
+std::vector<PartRequest> default_metrics(TargetKind targets) {
   const auto named = [](std::initializer_list<const char*> names) {
     std::vector<PartRequest> requests;
     for (const char* name : names) requests.push_back({name, {}, {}, "validation.metrics"});
@@ -46,7 +46,8 @@ PartSpec metric_spec(const PartRequest& request, const Recipe& recipe,
   const auto part = metrics.create(request.name);
   Schema schema;
   part->options(schema);
-  // Metrics never count negative numbers, whichever of them a plug-in's loss ignores.
+  // Metrics accept only -1 as a negative class to ignore. This is enough if a plug-in's loss
+  // ignores another negative number, because metrics never count negative classes.
   if (schema.contains(kOption))
     spec.set(kOption, std::to_string(std::max<std::int64_t>(*ignored, -1)));
   return spec;
@@ -54,8 +55,8 @@ PartSpec metric_spec(const PartRequest& request, const Recipe& recipe,
 
 }  // namespace
 
-std::vector<PartRequest> listed_parts(const ConfigNode& list, std::string_view name,
-                                      Diagnostics& diagnostics) {
+std::vector<PartRequest> parse_part_list(const ConfigNode& list, std::string_view name,
+                                         Diagnostics& diagnostics) {
   std::vector<PartRequest> requests;
   if (list.kind == ConfigNode::Kind::null) return requests;
   if (list.kind != ConfigNode::Kind::list) {
@@ -77,7 +78,7 @@ std::vector<PartRequest> listed_parts(const ConfigNode& list, std::string_view n
   return requests;
 }
 
-TargetKind kind_of(const PartSpec& spec, const LossRegistry& losses) {
+TargetKind target_kind_of(const PartSpec& spec, const LossRegistry& losses) {
   const std::unique_ptr<Loss> loss = losses.make(spec);
   return loss == nullptr ? TargetKind::class_index : loss->target_kind();
 }
@@ -85,7 +86,7 @@ TargetKind kind_of(const PartSpec& spec, const LossRegistry& losses) {
 TargetKind targets_of(const PartSpec& loss, const LossRegistry& losses) {
   if (!losses.contains(loss.name)) return TargetKind::class_index;
   try {
-    return kind_of(loss, losses);
+    return target_kind_of(loss, losses);
   } catch (const ConfigError&) {
     return TargetKind::class_index;
   }
@@ -97,9 +98,9 @@ std::optional<std::int64_t> ignored_class(const Recipe& recipe) {
   return ignored->get<std::int64_t>();
 }
 
-void report_targets(const Recipe& recipe, const PartRequest& request, std::string_view kind,
-                    Diagnostics& diagnostics) {
-  // The user set a number and did not name a method.
+void report_target_mismatch(const Recipe& recipe, const PartRequest& request, std::string_view kind,
+                            Diagnostics& diagnostics) {
+  // The user has set a number, not named a method, so the message is about the number.
   if (request.key == "training.label_smoothing") {
     diagnostics.error(
         request.origin, request.key,
@@ -118,8 +119,8 @@ void make_metrics(Recipe& recipe, const Registries& registries, Diagnostics& dia
   if (recipe.targets == TargetKind::class_index) names = {"top_1", "top_5"};
   const ConfigNode& listed = recipe.config.validation.metrics;
   for (const PartRequest& request : listed.kind == ConfigNode::Kind::null
-                                        ? usual_metrics(recipe.targets)
-                                        : listed_parts(listed, kKey, diagnostics)) {
+                                        ? default_metrics(recipe.targets)
+                                        : parse_part_list(listed, kKey, diagnostics)) {
     try {
       Metrics::value_type metric =
           registries.metrics.make(metric_spec(request, recipe, registries.metrics));
@@ -136,7 +137,8 @@ void make_metrics(Recipe& recipe, const Registries& registries, Diagnostics& dia
             request.origin, request.key,
             fmt::format("'{}' is already reported. Remove it from the list", metric->name()));
       }
-      if (!metric->accepts(recipe.targets)) report_targets(recipe, request, "metric", diagnostics);
+      if (!metric->accepts(recipe.targets))
+        report_target_mismatch(recipe, request, "metric", diagnostics);
       names.push_back(metric->name());
       recipe.metrics.push_back(std::move(metric));
     } catch (const ConfigError& error) {
@@ -145,25 +147,26 @@ void make_metrics(Recipe& recipe, const Registries& registries, Diagnostics& dia
   }
 }
 
-BestMetric choose_best(const Recipe& recipe, const Schema& schema, Diagnostics& diagnostics) {
+BestMetric choose_best_metric(const Recipe& recipe, const Schema& schema,
+                              Diagnostics& diagnostics) {
   constexpr std::string_view kKey = "validation.best_metric";
   std::vector<BestMetric> figures;
   if (recipe.targets == TargetKind::class_index) figures = {{"top_1"}, {"top_5"}};
   for (const auto& metric : recipe.metrics)
     figures.push_back({metric->name(), metric->higher_is_better()});
   figures.push_back({"val_loss", /*higher_is_better=*/false});
-  const std::string& wanted = recipe.config.validation.best_metric;
-  if (wanted.empty()) return figures.front();
-  const auto found = std::ranges::find(figures, wanted, &BestMetric::name);
+  const std::string& requested = recipe.config.validation.best_metric;
+  if (requested.empty()) return figures.front();
+  const auto found = std::ranges::find(figures, requested, &BestMetric::name);
   if (found != figures.end()) return *found;
   std::vector<std::string> names;
   for (const BestMetric& figure : figures) names.push_back(figure.name);
   diagnostics.error(schema.origin(kKey), kKey,
-                    fmt::format("expected one of {}, got '{}'", fmt::join(names, ", "), wanted));
+                    fmt::format("expected one of {}, got '{}'", fmt::join(names, ", "), requested));
   return figures.front();
 }
 
-void warn_of_flips(const Recipe& recipe, const Schema& schema, Diagnostics& diagnostics) {
+void report_ignored_tta(const Recipe& recipe, const Schema& schema, Diagnostics& diagnostics) {
   constexpr std::string_view kKey = "validation.lr_tta";
   if (!schema.given(kKey) || !recipe.config.validation.lr_tta || mirrors_images(recipe)) return;
   diagnostics.ignored(

@@ -25,12 +25,14 @@ struct PartRequest {
 
 /// Parses a list of parts, with entries such as `ema` or `ema: {decay: 0.999}`. @param name the key
 /// of the list.
-[[nodiscard]] std::vector<PartRequest> listed_parts(const ConfigNode& list, std::string_view name,
-                                                    Diagnostics& diagnostics);
+[[nodiscard]] std::vector<PartRequest> parse_part_list(const ConfigNode& list,
+                                                       std::string_view name,
+                                                       Diagnostics& diagnostics);
 
 /// The kind of targets that a loss compares outputs with. @throws as PartRegistry::make
-[[nodiscard]] TargetKind kind_of(const PartSpec& spec, const LossRegistry& losses);
-/// kind_of() for the recipe's loss; class_index for an invalid loss, which is reported elsewhere.
+[[nodiscard]] TargetKind target_kind_of(const PartSpec& spec, const LossRegistry& losses);
+/// target_kind_of() for the recipe's loss; class_index for an invalid loss, which is reported
+/// elsewhere.
 [[nodiscard]] TargetKind targets_of(const PartSpec& loss, const LossRegistry& losses);
 
 /// loss.ignore_index: the class of masks that the loss ignores; none if the loss has no such
@@ -39,8 +41,8 @@ struct PartRequest {
 
 /// Reports a part that does not accept the targets of the recipe's loss. @param kind of part, such
 /// as "method".
-void report_targets(const Recipe& recipe, const PartRequest& request, std::string_view kind,
-                    Diagnostics& diagnostics);
+void report_target_mismatch(const Recipe& recipe, const PartRequest& request, std::string_view kind,
+                            Diagnostics& diagnostics);
 
 /// Makes the metrics of validation.metrics, or the default ones for the recipe's targets. They
 /// ignore the class that the loss ignores, unless validation.metrics sets their option
@@ -48,11 +50,11 @@ void report_targets(const Recipe& recipe, const PartRequest& request, std::strin
 void make_metrics(Recipe& recipe, const Registries& registries, Diagnostics& diagnostics);
 
 /// validation.best_metric, or its default.
-[[nodiscard]] BestMetric choose_best(const Recipe& recipe, const Schema& schema,
-                                     Diagnostics& diagnostics);
+[[nodiscard]] BestMetric choose_best_metric(const Recipe& recipe, const Schema& schema,
+                                            Diagnostics& diagnostics);
 
 /// Warns if validation.lr_tta was given as true although the evaluation makes no flips for this
 /// loss. It is no error, because ffcv-imagenet's recipes have the key.
-void warn_of_flips(const Recipe& recipe, const Schema& schema, Diagnostics& diagnostics);
+void report_ignored_tta(const Recipe& recipe, const Schema& schema, Diagnostics& diagnostics);
 
 }  // namespace precast::tools

@@ -20,15 +20,17 @@
 namespace precast::tools {
 namespace {
 
-/// Reports transforms that cannot work at the image size of an epoch or of the evaluation.
-void check_image_sizes(const Recipe& recipe, const TrainPlan& plan, Diagnostics& diagnostics) {
-  data::check_image_sizes(recipe.train_pipeline, plan.image_size_px, diagnostics);
+/// Reports transforms that cannot work at the image size of the evaluation or, in a run that
+/// trains, of an epoch.
+void check_image_sizes(const Recipe& recipe, const TrainPlan& plan, bool evaluates,
+                       Diagnostics& diagnostics) {
+  if (!evaluates) data::check_image_sizes(recipe.train_pipeline, plan.image_size_px, diagnostics);
   const std::int64_t evaluated[] = {recipe.config.validation.resolution};
   data::check_image_sizes(recipe.val_pipeline, evaluated, diagnostics);
 }
 
 /// The dataset whose samples the model reads; null if it cannot be opened.
-std::unique_ptr<data::BetonReader> open_samples(const Recipe& recipe, bool evaluates) {
+std::unique_ptr<data::BetonReader> try_open_dataset(const Recipe& recipe, bool evaluates) {
   try {
     return open_dataset(evaluates ? "data.val_dataset" : fields_key(recipe), recipe);
   } catch (const Error&) {
@@ -37,8 +39,8 @@ std::unique_ptr<data::BetonReader> open_samples(const Recipe& recipe, bool evalu
 }
 
 /// The number of outputs; 1 if it is unknown.
-std::int64_t outputs_of_trial(const Recipe& recipe, const data::BetonReader* samples,
-                              bool evaluates) {
+std::int64_t count_probe_outputs(const Recipe& recipe, const data::BetonReader* samples,
+                                 bool evaluates) {
   const auto& model = recipe.config.model;
   if (model.num_classes > 0) return model.num_classes;
   std::int64_t outputs = 0;
@@ -63,8 +65,8 @@ bool may_read_images(const Recipe& recipe, const data::BetonReader* samples, boo
 
 /// Tests a model that is not part of precast: it may fail, or ignore settings that precast's own
 /// models apply.
-void try_model(const Recipe& recipe, const TrainPlan& plan, const Registries& registries,
-               bool evaluates, const Origin& origin, Diagnostics& diagnostics) {
+void probe_model(const Recipe& recipe, const TrainPlan& plan, const Registries& registries,
+                 bool evaluates, const Origin& origin, Diagnostics& diagnostics) {
   std::set<std::int64_t> sizes = {recipe.config.validation.resolution};
   if (!evaluates) {
     for (const std::int64_t size_px : plan.image_size_px) {
@@ -77,35 +79,35 @@ void try_model(const Recipe& recipe, const TrainPlan& plan, const Registries& re
       }
     }
   }
-  const std::string unfit = find_unfit_size(registries.models, plan, sizes);
-  if (!unfit.empty()) throw ConfigError(unfit);
+  const std::string problem = image_size_problem(registries.models, plan, sizes);
+  if (!problem.empty()) throw ConfigError(problem);
   const bool sync_bn = recipe.config.dist.sync_bn && requested_ranks(recipe.config) > 1;
-  for (const std::string& sentence : find_unheeded(registries.models, plan, sync_bn))
+  for (const std::string& sentence : find_ignored_settings(registries.models, plan, sync_bn))
     diagnostics.warning(origin, "model.arch", sentence);
 }
 
 }  // namespace
 
-void try_parts(const Recipe& recipe, const Registries& registries, RecipeUse use,
-               const std::string& path, Diagnostics& diagnostics) {
+void probe_parts(const Recipe& recipe, const Registries& registries, RecipeUse use,
+                 const std::string& path, Diagnostics& diagnostics) {
   const Origin origin{path.empty() ? kCommandLine : path, 0, 0};
   const bool evaluates = use == RecipeUse::evaluate || recipe.config.training.eval_only;
   std::unique_ptr<data::BetonReader> samples;
   std::int64_t outputs = std::max<std::int64_t>(recipe.config.model.num_classes, 1);
   if (!is_built_in(recipe.config.model.arch)) {
     if (recipe.config.data.inputs.empty() || recipe.config.model.num_classes == 0)
-      samples = open_samples(recipe, evaluates);
-    outputs = outputs_of_trial(recipe, samples.get(), evaluates);
+      samples = try_open_dataset(recipe, evaluates);
+    outputs = count_probe_outputs(recipe, samples.get(), evaluates);
   }
   try {
-    const TrainPlan plan = make_plan(as_requested(recipe), registries, 0, outputs, use);
-    check_image_sizes(recipe, plan, diagnostics);
+    const TrainPlan plan = make_plan(requested_run(recipe), registries, 0, outputs, use);
+    check_image_sizes(recipe, plan, evaluates, diagnostics);
     if (!evaluates) {
       warn_of_short_run(recipe, plan, diagnostics);
       warn_of_high_rates(recipe, plan, diagnostics);
     }
     static_cast<void>(registries.optimizers.make(plan.optimizer, {{}, plan.peak_lr}));
-    const TargetKind targets = kind_of(plan.loss, registries.losses);
+    const TargetKind targets = target_kind_of(plan.loss, registries.losses);
     if (targets != recipe.targets) {
       throw ConfigError(
           fmt::format("methods: expected a loss for {} targets, such as training.loss: {}, got {}, "
@@ -114,7 +116,7 @@ void try_parts(const Recipe& recipe, const Registries& registries, RecipeUse use
     }
     if (!is_built_in(plan.model.arch)) {
       if (may_read_images(recipe, samples.get(), evaluates))
-        try_model(recipe, plan, registries, evaluates, origin, diagnostics);
+        probe_model(recipe, plan, registries, evaluates, origin, diagnostics);
     } else if (plan.model.params.kind != ConfigNode::Kind::null) {
       // Checks the options. Without options this is skipped, because constructing a large model
       // takes a second.

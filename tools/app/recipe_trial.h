@@ -9,10 +9,10 @@ namespace precast::tools {
 
 /// Builds the parts that the recipe names and discards them, because parts check their options in
 /// their constructors. A model that is not part of precast also runs on synthetic images of every
-/// size. Its number of outputs is the one that the weights or the dataset require, if these can be
-/// read; errors in them are reported later.
+/// size. Its number of outputs is model.num_classes, else that of the weights or the dataset if
+/// these can be read (errors in them are reported later), else 1.
 /// @param path of the recipe; empty: only the command line.
-void try_parts(const Recipe& recipe, const Registries& registries, RecipeUse use,
-               const std::string& path, Diagnostics& diagnostics);
+void probe_parts(const Recipe& recipe, const Registries& registries, RecipeUse use,
+                 const std::string& path, Diagnostics& diagnostics);
 
 }  // namespace precast::tools

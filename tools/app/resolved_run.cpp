@@ -12,7 +12,7 @@
 
 #include "data/loader/loader.h"
 #include "framework/core/error.h"
-#include "framework/core/progress.h"
+#include "framework/core/format.h"
 #include "framework/core/system.h"
 
 namespace precast::tools {
@@ -52,7 +52,7 @@ int ResolvedRun::loader_threads() const {
                               /*gpu_host=*/!device.is_cpu());
 }
 
-ResolvedRun as_requested(const Recipe& recipe) {
+ResolvedRun requested_run(const Recipe& recipe) {
   const std::int64_t ranks = requested_ranks(recipe.config);
   return {.recipe = recipe,
           .device = recipe.config.training.device == "cuda" ? at::kCUDA : at::kCPU,
@@ -67,7 +67,7 @@ ResolvedRun resolve_run(const Recipe& recipe, const RankInfo& info, bool trains)
           .world = info.world,
           .local_world = info.local_world,
           .local_rank = info.local_rank,
-          .most_threads = threads.given ? 0 : threads.number};
+          .max_threads = threads.given ? 0 : threads.number};
 }
 
 int usable_gpus() {
@@ -110,10 +110,11 @@ ComputeThreads compute_threads(const RankInfo& info, const Environment& environm
 }
 
 at::Device prepare_device(const TrainConfig& config, const RankInfo& info, bool trains) {
-  const std::string& wanted = config.training.device;
+  const std::string& requested = config.training.device;
   const int gpus = usable_gpus();
-  if (wanted == "cpu" || (wanted == "auto" && gpus == 0)) return prepare_cpu(config, info, trains);
-  check_gpus(gpu_problem(info, wanted, gpus));
+  if (requested == "cpu" || (requested == "auto" && gpus == 0))
+    return prepare_cpu(config, info, trains);
+  check_gpus(gpu_problem(info, requested, gpus));
   at::globalContext().setBenchmarkCuDNN(true);
   const at::Device device(at::kCUDA,
                           static_cast<at::DeviceIndex>(std::min(info.local_rank, gpus - 1)));

@@ -24,7 +24,7 @@ struct ResolvedRun {
   std::int64_t local_rank = 0;
   /// On a CPU: the largest number of compute threads that a resumed run takes over from its
   /// checkpoint; 0 if OMP_NUM_THREADS sets the number.
-  int most_threads = 0;
+  int max_threads = 0;
   /// The value of --ring: a ring from which training batches are taken if it loads the same
   /// batches.
   std::string ring = {};
@@ -43,7 +43,7 @@ struct ResolvedRun {
 /// The run that the recipe requests, with all ranks on this host, and on a GPU only with
 /// training.device: cuda. Accesses no device, so the plan for a GPU can be printed on a machine
 /// without a GPU.
-[[nodiscard]] ResolvedRun as_requested(const Recipe& recipe);
+[[nodiscard]] ResolvedRun requested_run(const Recipe& recipe);
 
 /// For one of the ranks: prepares its device (prepare_device()).
 [[nodiscard]] ResolvedRun resolve_run(const Recipe& recipe, const RankInfo& info,

@@ -20,9 +20,9 @@ double steady_seconds() {
 }
 
 /// The message and exit code that the user gets.
-Failure plain_failure(const std::exception_ptr& exception) {
+Failure describe_torch_failure(const std::exception_ptr& exception) {
   try {
-    rethrow_plainly(exception);
+    rethrow_translated(exception);
   } catch (...) {
     return describe_failure(std::current_exception());
   }
@@ -33,7 +33,7 @@ Failure plain_failure(const std::exception_ptr& exception) {
 ResultFile::ResultFile(std::filesystem::path path)
     : path_(std::move(path)), start_(steady_seconds()) {
   if (path_.empty()) return;
-  // Checked now, not after days of training.
+  // Checks now whether the file can be written, not after days of training.
   static_cast<void>(AtomicFile(path_));
   std::error_code failure;
   // As AtomicFile does: if the name is a link, the link stays.
@@ -66,12 +66,12 @@ void ResultFile::write_failure(int exit_code, const std::string& error) {
   }
 }
 
-int ResultFile::write_after(const std::function<int()>& body) {
+int ResultFile::run_and_write(const std::function<int()>& body) {
   int code = 0;
   try {
     code = body();
   } catch (...) {
-    const Failure failure = plain_failure(std::current_exception());
+    const Failure failure = describe_torch_failure(std::current_exception());
     write_failure(failure.exit_code, failure.text);
     throw;
   }
@@ -83,10 +83,10 @@ void ResultFile::write(int exit_code, const std::string& error) {
   using Json = nlohmann::ordered_json;
   if (path_.empty()) return;
   const std::scoped_lock lock(mutex_);
-  Json whole = {{"exit_code", exit_code}, {"seconds", steady_seconds() - start_}};
-  if (!error.empty()) whole["error"] = error;
-  whole.update(facts_);
-  write_file(path_, whole.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  Json document = {{"exit_code", exit_code}, {"seconds", steady_seconds() - start_}};
+  if (!error.empty()) document["error"] = error;
+  document.update(facts_);
+  write_file(path_, document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 std::string find_result_path(const std::vector<std::string>& args) {

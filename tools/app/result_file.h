@@ -23,13 +23,13 @@ class ResultFile {
   void add(const nlohmann::ordered_json& facts);
   /// Adds the facts that rank 0, which this process has started, has written to the file.
   void take_over();
-  /// Writes the result of a process that is about to end without returning to write_after(). If the
-  /// file cannot be written, that is only a warning.
+  /// Writes the result of a process that is about to end without returning to run_and_write(). If
+  /// the file cannot be written, that is only a warning.
   void write_failure(int exit_code, const std::string& error);
   /// Runs `body`, then writes its result. Rethrows what `body` throws; if the file cannot be
   /// written either, that is only a warning. @throws IoError if the file cannot be written after
   /// `body` has returned.
-  int write_after(const std::function<int()>& body);
+  int run_and_write(const std::function<int()>& body);
 
  private:
   void write(int exit_code, const std::string& error);

@@ -18,7 +18,7 @@ namespace precast::tools {
 namespace {
 
 constexpr std::string_view kRingScheme = "ring://";
-constexpr std::chrono::seconds kMostStart{10};
+constexpr std::chrono::seconds kMaxStart{10};
 
 /// The files that a ring's description lists: none if the description is empty or a JSON object
 /// without `datasets`. @return nullopt if the description is invalid.
@@ -39,14 +39,14 @@ std::optional<std::vector<std::string>> files_of(const std::string& description)
 /// Reads the ring's description. Waits for a producer that was started at the same time as this
 /// process.
 std::string description_of(const std::string& ring) {
-  const auto until = std::chrono::steady_clock::now() + kMostStart;
-  for (bool told = false;; told = true) {
+  const auto until = std::chrono::steady_clock::now() + kMaxStart;
+  for (bool logged = false;; logged = true) {
     try {
       return data::read_ring_description(ring);
     } catch (const IoError&) {
       if (std::chrono::steady_clock::now() >= until) throw;
     }
-    if (!told) log_info("=> waiting for ring '{}'", ring);
+    if (!logged) log_info("=> waiting for ring '{}'", ring);
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
 }
@@ -57,24 +57,24 @@ RingDataset find_ring_dataset(const std::vector<std::string>& files, const Origi
   const auto named = std::ranges::find_if(
       files, [](const std::string& file) { return file.starts_with(kRingScheme); });
   if (named == files.end()) return {};
-  const std::string place = fmt::format("{}: data.train_dataset", origin.text());
+  const std::string location = fmt::format("{}: data.train_dataset", origin.text());
   if (files.size() > 1)
     throw ConfigError(fmt::format("{}: expected files, or a single ring, got {} and other datasets",
-                                  place, *named));
+                                  location, *named));
   RingDataset ring{.name = named->substr(kRingScheme.size()), .description = {}, .files = {}};
   try {
     ring.description = description_of(ring.name);
   } catch (const IoError& error) {
-    throw IoError(fmt::format("{}: {}", place, error.what()));
+    throw IoError(fmt::format("{}: {}", location, error.what()));
   } catch (const ConfigError& error) {
-    throw ConfigError(fmt::format("{}: {}", place, error.what()));
+    throw ConfigError(fmt::format("{}: {}", location, error.what()));
   }
   auto described = files_of(ring.description);
   if (!described)
     throw ConfigError(
         fmt::format("{}: expected a ring whose description is empty or a JSON object in which "
                     "`datasets`, if present, is a list of files, got {} with another description",
-                    place, *named));
+                    location, *named));
   ring.files = std::move(*described);
   return ring;
 }

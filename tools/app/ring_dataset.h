@@ -19,11 +19,11 @@ struct RingDataset {
   std::vector<std::string> files;
 };
 
-/// Asks the ring that `files` names for its dataset; waits up to 10 s for its producer. @param
+/// Reads the description of the ring that `files` names; waits up to 10 s for its producer. @param
 /// origin of the key data.train_dataset.
 /// @return an empty name if `files` contains no ring. @throws ConfigError if a ring is one of
-/// several entries, or if it has a description that is not a JSON object; IoError if there is no
-/// such ring; RingError.
+/// several entries, or if its description is neither empty nor a JSON object whose `datasets`, if
+/// present, is a list of files; IoError if there is no such ring; RingError.
 [[nodiscard]] RingDataset find_ring_dataset(const std::vector<std::string>& files,
                                             const Origin& origin);
 

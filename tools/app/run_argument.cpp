@@ -89,7 +89,7 @@ bool contains_key(const std::vector<Override>& given, std::string_view key) {
 }
 
 /// The run folder that a file or a checkpoint folder belongs to; empty if there is none.
-fs::path run_around(const fs::path& path) {
+fs::path enclosing_run(const fs::path& path) {
   // runs/a/final_weights.pt, runs/a/checkpoints/ckpt-0000000010/model.safetensors
   fs::path folder = fs::absolute(path).lexically_normal().parent_path();
   for (int level = 0; level < 3; ++level, folder = folder.parent_path()) {
@@ -203,7 +203,7 @@ std::optional<StoredCheckpoint> newer_checkpoint(const fs::path& run) {
   const std::int64_t finished = summary.is_object() ? summary.value("steps", newest) : -1;
   if (newest <= finished) return std::nullopt;
   // This reads whole checkpoints. The newest valid one may be older than the final weights.
-  std::optional<StoredCheckpoint> valid = latest_valid(run / kCheckpoints);
+  std::optional<StoredCheckpoint> valid = latest_valid_checkpoint(run / kCheckpoints);
   return valid && valid->step > finished ? valid : std::nullopt;
 }
 
@@ -213,7 +213,7 @@ void use_checkpoint(const fs::path& checkpoint, RunArgument& found) {
 }
 
 void use_newest_checkpoint(const fs::path& folder, RunArgument& found) {
-  const std::optional<StoredCheckpoint> newest = latest_valid(folder);
+  const std::optional<StoredCheckpoint> newest = latest_valid_checkpoint(folder);
   if (!newest) {
     throw CheckpointError(fmt::format(
         "{}: expected {} or a checkpoint, got neither. The run has not saved any weights yet; give "
@@ -273,12 +273,12 @@ RunArgument read_run_argument(const std::string& argument, const std::vector<Ove
   std::error_code none;
   if (fs::is_directory(path, none)) {
     found.run = is_run(path) ? path : fs::path();
-    if (is_checkpoint(path) || path.filename() == kCheckpoints) found.run = run_around(path);
+    if (is_checkpoint(path) || path.filename() == kCheckpoints) found.run = enclosing_run(path);
     if (found.run.empty()) refuse_folder(path, folder_hint);
   } else if (path.filename() == kParams && fs::is_regular_file(path, none)) {
     found.run = path.has_parent_path() ? path.parent_path() : ".";
   } else if (is_weights_name(path) && fs::is_regular_file(path, none)) {
-    found.run = run_around(path);
+    found.run = enclosing_run(path);
     if (found.run.empty()) {
       throw ConfigError(
           fmt::format("{}: expected weights in a run folder with {}, got weights elsewhere. Give "

@@ -29,8 +29,8 @@ struct RunArgument {
   /// given as model.weights.
   std::filesystem::path checkpoint = {};
 
-  /// One sentence for each plug-in that `recipe`, which was read with these overrides, has loaded
-  /// and that has changed since the run: the run has a plug-in of the same file name, with another
+  /// @param recipe read with these overrides. @return one sentence for each of its plug-ins that
+  /// has changed since the run: the run recorded a plug-in of the same file name with another
   /// checksum.
   [[nodiscard]] std::vector<std::string> changed_plugins(const Recipe& recipe) const;
   /// All overrides in the order in which they apply.
@@ -51,7 +51,7 @@ struct RunArgument {
 /// run's path), then in the current folder.
 /// @param given the overrides of the command line; a run's weights are only searched for if
 /// model.weights is not among them.
-/// @param folder_hint what the error for a folder that neither is nor contains a run advises.
+/// @param folder_hint the hint of the error for a folder that is neither a run nor contains one.
 /// @throws ConfigError if a folder or a weights file belongs to no run; CheckpointError if the run
 /// has no weights, or the checkpoint is damaged; IoError.
 [[nodiscard]] RunArgument read_run_argument(const std::string& argument,

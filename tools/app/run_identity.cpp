@@ -26,7 +26,7 @@ using nlohmann::ordered_json;
 
 /// Keys (or sections, ending in a dot) that may have another value when a run is resumed, in
 /// addition to the neutral keys (tools/cli/neutral_keys.h).
-constexpr std::string_view kMayChange[] = {
+constexpr std::string_view kResumableKeys[] = {
     "logging.",
     "checkpoint.",
     "dist.world_size",
@@ -57,17 +57,17 @@ constexpr std::string_view kMayChange[] = {
     "training.cuda_graphs",
 };
 
-bool may_change(std::string_view key) {
-  return is_neutral_key(key) || std::ranges::any_of(kMayChange, [&](std::string_view entry) {
+bool may_differ_on_resume(std::string_view key) {
+  return is_neutral_key(key) || std::ranges::any_of(kResumableKeys, [&](std::string_view entry) {
            return entry.ends_with('.') ? key.starts_with(entry) : key == entry;
          });
 }
 
-/// Whether the key is an option of a part. Such a key may be missing in one of two runs for two
-/// reasons: that run chose another part, which the comparison of the parts' names shows, or an
-/// earlier version of precast recorded it. Earlier versions recorded the options of every
-/// optimiser, schedule and order, and no options of losses.
-bool is_option_of_a_part(std::string_view key) {
+/// Whether the key is an option of a part. One of two runs may lack such a key for two reasons: it
+/// uses another part, which the comparison of the parts' names shows; or an earlier version of
+/// precast recorded it, because those recorded the options of every optimiser, schedule and order,
+/// and no options of losses.
+bool is_part_option(std::string_view key) {
   return key.starts_with("optimizer.") || key.starts_with("lr.") || key.starts_with("loss.") ||
          key == "training.momentum" || key == "data.weights" || key == "data.weight_field";
 }
@@ -75,7 +75,7 @@ bool is_option_of_a_part(std::string_view key) {
 /// Whether the comparison ignores the key if only one of the two runs has it.
 bool may_be_missing(std::string_view key) {
   // Earlier versions did not record these keys.
-  return key == "plan.best_metric" || key == "plan.precision" || is_option_of_a_part(key);
+  return key == "plan.best_metric" || key == "plan.precision" || is_part_option(key);
 }
 
 /// Earlier versions recorded switches as 0 and 1.
@@ -145,7 +145,7 @@ ordered_json describe_identity(const ordered_json& values, const Model& model) {
   return identity;
 }
 
-void agree_on_identity(Communicator& ranks, const ordered_json& identity) {
+void check_same_identity(Communicator& ranks, const ordered_json& identity) {
   // Paths may contain bytes that are not UTF-8.
   const std::vector<std::string> all =
       ranks.all_gather(identity.dump(-1, ' ', false, ordered_json::error_handler_t::replace));
@@ -189,7 +189,7 @@ ordered_json resumable_part(const ordered_json& identity) {
     const auto renamed = now.find(key);
     if (renamed != now.end()) {
       part[renamed->second] = value == "" ? ordered_json::array() : ordered_json::array({value});
-    } else if (!may_change(key)) {
+    } else if (!may_differ_on_resume(key)) {
       part[key] = value;
     }
   }

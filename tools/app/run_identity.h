@@ -42,7 +42,7 @@ namespace precast::tools {
 
 /// Compares the identities of all ranks. Collective. @throws ConfigError on every rank, with the
 /// values that differ
-void agree_on_identity(Communicator& ranks, const nlohmann::ordered_json& identity);
+void check_same_identity(Communicator& ranks, const nlohmann::ordered_json& identity);
 
 /// The part of an identity that must not change when a run resumes: all but values such as paths,
 /// threads, logging, checkpoints, metrics, number of ranks and library versions.

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "data/loader/loader.h"
+#include "framework/core/format.h"
 #include "framework/core/log.h"
-#include "framework/core/progress.h"
 #include "framework/core/system.h"
 #include "models/detail/norm_kernels.h"
 #include "tools/app/class_figures.h"
@@ -65,7 +65,7 @@ std::int64_t major_faults() {
   return usage.ru_majflt;
 }
 
-void announce(const ReportedRun& training) {
+void log_run_start(const ReportedRun& training) {
   const std::string kind =
       reads_images(training.val, training.run, training.parts.plan()) ? "image" : "sample";
   log_info("=> {} on {}{}: {} and {}, {}", training.parts.plan().model.arch,
@@ -90,12 +90,12 @@ void announce(const ReportedRun& training) {
   for (const std::string& warning : part_kernels_warnings(training.run)) log_warning("{}", warning);
   if (!training.parts.plan().model.fused_kernels) return;
   const ordered_json kernels = describe_kernels(training.run, training.parts.plan(),
-                                                models::norm_kernels(training.parts.model()));
+                                                models::fused_layer_counts(training.parts.model()));
   log_info("=> kernels: {}", kernels_text(kernels));
   if (const std::string text = kernels_warning(kernels); !text.empty()) log_warning("{}", text);
 }
 
-void write_facts(const ReportedRun& training) {
+void write_run_json(const ReportedRun& training) {
   std::int64_t parameters = 0;
   for (const NamedTensor& parameter : training.parts.model().parameters())
     parameters += parameter.tensor.numel();
@@ -104,8 +104,9 @@ void write_facts(const ReportedRun& training) {
       {"precast", kVersion},
       {"torch", torch_version()},
       {"device", device_name(training.run.device)},
-      {"kernels", kernels_used(describe_kernels(training.run, training.parts.plan(),
-                                                models::norm_kernels(training.parts.model())))},
+      {"kernels",
+       kernels_used(describe_kernels(training.run, training.parts.plan(),
+                                     models::fused_layer_counts(training.parts.model())))},
       {"processor", processor_name()},
       {"cores", usable_cores()},
       {"loader_threads", training.run.loader_threads()},
@@ -125,7 +126,7 @@ void write_facts(const ReportedRun& training) {
   training.folder.write_json("run.json", facts);
 }
 
-void write_page(const engine::RunFolder& folder) {
+void write_report_page(const engine::RunFolder& folder) {
   try {
     write_run_report(folder.path());
   } catch (const std::exception& error) {
@@ -152,7 +153,7 @@ void report_results(const ReportedRun& training, const engine::TrainSummary& sum
   figures["best_metric"] = best_json(training.run.recipe.best);
   figures["classes"] = class_figures(eval, training.val, training.run.recipe);
   training.folder.write_json(engine::kSummaryFile, figures);
-  write_page(training.folder);
+  write_report_page(training.folder);
   if (json) {
     print_json(figures);
     return;

@@ -11,7 +11,7 @@
 
 namespace precast::tools {
 
-/// What rank 0 says and writes about a training run. Borrows everything.
+/// The facts for the messages and files of rank 0 about a training run. Borrows everything.
 struct ReportedRun {
   const ResolvedRun& run;
   const Assembly& parts;
@@ -32,13 +32,14 @@ struct ReportedRun {
 [[nodiscard]] std::int64_t major_faults();
 
 /// Logs what is trained, on what data, and on which device.
-void announce(const ReportedRun& training);
+void log_run_start(const ReportedRun& training);
 /// run.json: facts about the run other than its configuration. @throws IoError
-void write_facts(const ReportedRun& training);
+void write_run_json(const ReportedRun& training);
 /// Writes report.html. An error is only a warning.
-void write_page(const engine::RunFolder& folder);
+void write_report_page(const engine::RunFolder& folder);
 /// Writes summary.json and report.html, and prints the results.
-/// @param summary has a final_eval. @param steps of the run. @throws IoError
+/// @param summary has a final_eval. @param steps of the run. @param json whether to print
+/// summary.json in place of text. @throws IoError
 void report_results(const ReportedRun& training, const engine::TrainSummary& summary,
                     std::int64_t steps, bool json);
 

@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include "framework/core/progress.h"
+#include "framework/core/format.h"
 
 namespace precast::tools {
 
@@ -15,13 +15,13 @@ double train_rate(const engine::TrainSummary& summary) {
 void print_results(const RunResults& results) {
   const engine::TrainSummary& summary = results.summary;
   const engine::EvalResult& eval = *summary.final_eval;
-  const auto samples = static_cast<std::uint64_t>(eval.samples);
-  if (eval.classifies) {
-    fmt::print("\ntop-1 {:.4f}   top-5 {:.4f}   ({}{})\n", eval.top_1(), eval.top_5(),
-               format_count(samples, results.images ? "image" : "sample"),
-               results.flip_tta ? ", flip TTA" : "");
+  const std::string samples =
+      format_count(static_cast<std::uint64_t>(eval.samples), results.images ? "image" : "sample") +
+      (results.flip_tta ? ", flip TTA" : "");
+  if (eval.is_classification) {
+    fmt::print("\ntop-1 {:.4f}   top-5 {:.4f}   ({})\n", eval.top_1(), eval.top_5(), samples);
   } else {
-    fmt::print("\nloss {:.4f}   ({})\n", eval.loss, format_count(samples, "sample"));
+    fmt::print("\nloss {:.4f}   ({})\n", eval.loss, samples);
   }
   for (const auto& [name, value] : eval.metrics) fmt::print("{} {:.4f}\n", name, value);
   const double waiting =

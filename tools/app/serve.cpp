@@ -30,7 +30,7 @@ RecipeArguments serve_command() {
       "Loads the training batches of a recipe once, for all training runs on this host with "
       "data.train_dataset: ring://NAME. Each run gets the batches that it would load itself. Ends "
       "after the last epoch.",
-      RecipeArguments::Takes::recipe_or_dataset);
+      RecipeArguments::Positional::recipe_or_dataset);
   Arguments& arguments = command.arguments();
   arguments.options().add_options()("as", po::value<std::string>()->value_name("NAME")->required(),
                                     "name of the ring; 1 to 64 characters of A-Z a-z 0-9 . _ -")(
@@ -52,7 +52,7 @@ RecipeArguments serve_command() {
 /// The device is set because the element type of images depends on it. This process does not use
 /// the device.
 ResolvedRun run_to_serve(const Recipe& recipe) {
-  ResolvedRun run = as_requested(recipe);
+  ResolvedRun run = requested_run(recipe);
   if (run.world > 1)
     recipe.refuse("training.distributed",
                   fmt::format("expected one rank, because only the batches of a run with one rank "
@@ -67,7 +67,7 @@ ServeOptions read_options(const Arguments& arguments) {
   return {
       .name = arguments.text("as"),
       .consumers = static_cast<int>(integer(arguments, "consumers", 1, data::kMaxRingConsumers)),
-      .patience = std::chrono::seconds(integer(arguments, "wait-s", 0, 1'000'000)),
+      .max_wait = std::chrono::seconds(integer(arguments, "wait-s", 0, 1'000'000)),
       // A training run may hold two batches and needs a third one.
       .slots = static_cast<int>(integer(arguments, "slots", 3, data::kMaxRingSlots)),
       .json = arguments.has("json")};

@@ -53,8 +53,8 @@ std::uint64_t cache_bytes(const data::BetonReader& reader, const TrainData& data
   if (given_mb > 0) return static_cast<std::uint64_t>(given_mb) << 20;
   const std::uint64_t page_bytes = reader.header().page_bytes;
   // With several files, a page of the merged dataset may span two pages of a file.
-  const std::uint64_t pages_of_one = reader.num_files() > 1 ? 2 : 1;
-  const std::uint64_t open_pages = std::min(pages_of_one * data.window_pages,
+  const std::uint64_t file_pages_per_page = reader.num_files() > 1 ? 2 : 1;
+  const std::uint64_t open_pages = std::min(file_pages_per_page * data.window_pages,
                                             reader.file_bytes() / page_bytes + reader.num_files());
   return std::max((kPagesAhead + open_pages) * page_bytes,
                   memory_limit_bytes() / 4 / ranks_of_host(run));
@@ -111,11 +111,11 @@ std::vector<std::string> check_classes(const data::BetonReader& train, const dat
 
 std::unique_ptr<data::BetonReader> open_dataset(std::string_view key, const Recipe& recipe) {
   std::vector<std::filesystem::path> paths;
-  std::string place;
+  std::string location;
   for (const NamedDataset& dataset : recipe.datasets) {
     if (dataset.key != key || dataset.path.empty()) continue;
     paths.emplace_back(dataset.path);
-    place = fmt::format("{}: {}: ", dataset.origin.text(), key);
+    location = fmt::format("{}: {}: ", dataset.origin.text(), key);
   }
   if (paths.empty()) {
     if (key == "data.train_dataset" && !recipe.outside.empty())
@@ -123,14 +123,14 @@ std::unique_ptr<data::BetonReader> open_dataset(std::string_view key, const Reci
     throw ConfigError(fmt::format(
         "{}: missing. Expected the path of a .beton file, such as --{}=FILE.beton", key, key));
   }
-  if (paths.size() == 1) place.clear();
+  if (paths.size() == 1) location.clear();
   const bool trains = key == "data.train_dataset";
   try {
     return open_files(paths, recipe.config, trains ? recipe.train_pipeline : recipe.val_pipeline);
   } catch (const DataError& error) {
-    throw DataError(place + error.what());
+    throw DataError(location + error.what());
   } catch (const ConfigError& error) {
-    throw ConfigError(place + error.what());
+    throw ConfigError(location + error.what());
   }
 }
 
@@ -147,7 +147,7 @@ data::FieldChoice field_choice(const Recipe& recipe) {
 data::OrderOptions train_order_options(const Recipe& recipe, const data::BetonReader& reader) {
   const TrainConfig& config = recipe.config;
   std::string label = config.data.targets.empty() ? "" : config.data.targets.front();
-  // The loss reads this field, while the default of an order can be another one.
+  // The order must use the field that the loss reads, which may not be the order's default.
   if (const auto labels = find_labels(reader, recipe.train_pipeline, config))
     label = reader.fields()[labels->field].name;
   return {.name = config.data.order,
@@ -225,11 +225,11 @@ std::unique_ptr<Model> build_model(const ResolvedRun& run, const TrainPlan& plan
     const WeightsFile file = load_weights(config.model.weights);
     check_weights(file, describe_weights(run.recipe, plan, registries, *model, data, use), use,
                   /*strict=*/config.model.weights_check == "on");
-    std::optional<engine::ClassCounts> other_head;
+    std::optional<engine::NumClasses> other_head;
     if (use == WeightsUse::train) {
       warn_of_averages(file);
       other_head =
-          engine::ClassCounts{.file = classes_of_weights(file), .model = plan.model.num_classes};
+          engine::NumClasses{.file = classes_of_weights(file), .model = plan.model.num_classes};
     }
     engine::load_model_weights(*model, config.model.weights, other_head);
   }
@@ -348,19 +348,20 @@ void run_preflight(const ResolvedRun& run, const TrainPlan& plan, const engine::
                    const engine::Evaluator& evaluator, const data::BetonReader& train,
                    const data::BetonReader& val, std::int64_t val_samples) {
   const TrainConfig& config = run.config();
-  const std::string& wanted = config.training.preflight;
+  const std::string& setting = config.training.preflight;
   const bool on_gpu = run.device.is_cuda();
-  if (wanted == "off" || (wanted == "auto" && !on_gpu)) return;
-  engine::rehearse(plan, parts, evaluator,
-                   {.device = run.device,
-                    .train_batch = make_batch_maker(&train, run.recipe.train_pipeline, run, plan),
-                    .val_batch = make_batch_maker(&val, run.recipe.val_pipeline, run, plan),
-                    .batches_ahead = on_gpu ? data::kCopiedAhead + data::kMostInUse - 1 : 0,
-                    .val_batch_size = config.validation.batch_size,
-                    .val_samples = val_samples,
-                    .evaluate_each_epoch = config.logging.log_level > 0,
-                    .kept_image_bytes = image_bytes_on_gpu(train, run.recipe.train_pipeline, run) +
-                                        image_bytes_on_gpu(val, run.recipe.val_pipeline, run)});
+  if (setting == "off" || (setting == "auto" && !on_gpu)) return;
+  engine::rehearse(
+      plan, parts, evaluator,
+      {.device = run.device,
+       .train_batch = make_batch_maker(&train, run.recipe.train_pipeline, run, plan),
+       .val_batch = make_batch_maker(&val, run.recipe.val_pipeline, run, plan),
+       .batches_ahead = on_gpu ? data::kCopiedAhead + data::kMaxInUse - 1 : 0,
+       .val_batch_size = config.validation.batch_size,
+       .val_samples = val_samples,
+       .evaluate_each_epoch = config.logging.log_level > 0,
+       .stored_image_bytes = image_bytes_on_gpu(train, run.recipe.train_pipeline, run) +
+                             image_bytes_on_gpu(val, run.recipe.val_pipeline, run)});
 }
 
 }  // namespace precast::tools

@@ -51,6 +51,7 @@ struct TrainData {
 /// naming the key.
 [[nodiscard]] TrainData make_train_order(const data::BetonReader& reader, const ResolvedRun& run,
                                          const Registries& registries);
+/// make_train_order() with the JPEG index. @throws as make_train_order()
 [[nodiscard]] TrainData make_train_data(const data::BetonReader& reader, const ResolvedRun& run,
                                         const Registries& registries);
 
@@ -74,8 +75,9 @@ void share_index(const TrainData& data, const ResolvedRun& run, Communicator& ra
 /// The outputs that the model and the loss of a recipe read.
 [[nodiscard]] data::FieldChoice field_choice(const Recipe& recipe);
 
-/// Checks the validation set of a training run: its classes and those of the training set, which
-/// must mean the same, its targets, and whether its images can be made on the GPU.
+/// Checks the validation set of a training run: its labels must mean the same classes as those of
+/// the training set, its targets must fit the loss, and with data.in_memory: gpu, the GPU must be
+/// able to make its images.
 /// @param classes the model's outputs, from count_outputs() of the training set.
 /// @param warns whether to log class_warnings(). @throws ConfigError; DataError
 void check_val_dataset(const data::BetonReader& train, const data::BetonReader& val,
@@ -125,7 +127,7 @@ void check_val_dataset(const data::BetonReader& train, const data::BetonReader& 
 [[nodiscard]] data::MemoryPlan plan_train_memory(const data::BetonReader& reader,
                                                  const TrainData& data, const ResolvedRun& run,
                                                  const TrainPlan& plan);
-/// @param options val_loader_options(), or a change of them.
+/// @param options val_loader_options(), possibly modified.
 [[nodiscard]] std::unique_ptr<BatchSource> make_val_source(const data::BetonReader& reader,
                                                            const ResolvedRun& run,
                                                            const TrainPlan& plan,

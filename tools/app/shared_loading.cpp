@@ -30,17 +30,17 @@ constexpr std::string_view kOtherKeys[] = {"pipeline.train", "model.in_channels"
 
 bool changes_batches(std::string_view key) {
   if (std::ranges::find(kOtherKeys, key) != std::end(kOtherKeys)) return true;
-  return key.starts_with("data.") && !is_reading_key(key);
+  return key.starts_with("data.") && !is_data_access_key(key);
 }
 
 /// A URL, or an absolute path, which does not depend on the current folder.
-std::string anywhere(const std::filesystem::path& path) {
+std::string absolute_location(const std::filesystem::path& path) {
   if (data::is_url(path.string())) return path.string();
   return std::filesystem::absolute(path).lexically_normal().string();
 }
 
-/// Names the first epoch whose images have another size; empty if there is none.
-std::string difference_of_sizes(const ordered_json& there, const ordered_json& here) {
+/// A message about the first epoch whose images have another size; empty if there is none.
+std::string size_difference(const ordered_json& there, const ordered_json& here) {
   for (std::size_t epoch = 0; there.is_array() && epoch < std::min(there.size(), here.size());
        ++epoch) {
     if (there[epoch] != here[epoch])
@@ -57,14 +57,14 @@ void check_ranks(const ResolvedRun& run, const std::string& name) {
                       fmt::format("expected one rank with ring '{}', got {}", name, run.world));
 }
 
-data::SharedRing of_recipe(const ordered_json& here, const ResolvedRun& run) {
+data::SharedRing ring_of_recipe(const ordered_json& here, const ResolvedRun& run) {
   const RingDataset& ring = run.recipe.ring;
   check_ranks(run, ring.name);
   const auto there = ordered_json::parse(ring.description);
   Diagnostics diagnostics;
   for (const LoadingDifference& difference : compare_loading(there, here)) {
     diagnostics.error(
-        run.recipe.place_of(difference.key == kSizes ? "resolution.min_res" : difference.key),
+        run.recipe.origin_of(difference.key == kSizes ? "resolution.min_res" : difference.key),
         difference.key, fmt::format("{} (ring '{}')", difference.text, ring.name));
   }
   diagnostics.throw_if_errors();
@@ -72,7 +72,7 @@ data::SharedRing of_recipe(const ordered_json& here, const ResolvedRun& run) {
 }
 
 /// The ring of --ring. A ring that does not exist yet is expected to have this run's description.
-data::SharedRing of_option(const ordered_json& here, const ResolvedRun& run) {
+data::SharedRing ring_of_option(const ordered_json& here, const ResolvedRun& run) {
   data::SharedRing ring{.name = run.ring, .description = loading_text(here), .options = {}};
   std::string reason;
   try {
@@ -104,7 +104,7 @@ ordered_json describe_loading(const data::BetonReader& reader, const TrainData& 
                               const ResolvedRun& run, const TrainPlan& plan) {
   ordered_json loading = {{"version", kVersion}, {kFiles, ordered_json::array()}};
   for (const data::BetonReader& file : reader.files())
-    loading[kFiles].push_back(anywhere(file.path()));
+    loading[kFiles].push_back(absolute_location(file.path()));
   loading["data.train_dataset"] = describe_dataset(reader);
   const ordered_json values = resolved_values(run.recipe, reader, data);
   for (const auto& [key, value] : values.items())
@@ -136,7 +136,7 @@ std::vector<LoadingDifference> compare_loading(const ordered_json& there,
     if (key == kFiles || (there.contains(key) && there.at(key) == value)) continue;
     std::string text;
     if (key == kSizes) {
-      text = difference_of_sizes(there.contains(key) ? there.at(key) : ordered_json(), value);
+      text = size_difference(there.contains(key) ? there.at(key) : ordered_json(), value);
       // If the sizes differ in no common epoch, training.epochs differs, which is reported anyway.
       if (text.empty() && there.contains(key)) continue;
     }
@@ -162,14 +162,14 @@ data::SharedRing shared_ring(const data::BetonReader& reader, const TrainData& d
   if (run.recipe.ring.name.empty() && run.ring.empty()) return {};
   const ordered_json here = describe_loading(reader, data, run, plan);
   data::SharedRing ring =
-      run.recipe.ring.name.empty() ? of_option(here, run) : of_recipe(here, run);
+      run.recipe.ring.name.empty() ? ring_of_option(here, run) : ring_of_recipe(here, run);
   // A run that has received a stop signal does not wait for other processes.
   ring.options.stopped = [] { return StopSignals::requested().load(); };
   // Shorter than the watchdog's limit: otherwise the watchdog would end this run if another run
   // makes no progress.
   const std::chrono::milliseconds stall =
       std::chrono::seconds(run.config().training.stall_timeout_s);
-  ring.patience = std::min(ring.patience, stall / 2);
+  ring.timeout = std::min(ring.timeout, stall / 2);
   return ring;
 }
 

@@ -19,7 +19,7 @@
 #include "data/torch/value_range.h"
 #include "framework/api/torch_message.h"
 #include "framework/core/error.h"
-#include "framework/core/progress.h"
+#include "framework/core/format.h"
 #include "framework/core/suggest.h"
 #include "framework/engine/metric_counts.h"
 #include "framework/engine/out_of_memory.h"
@@ -33,9 +33,10 @@
 namespace precast::tools {
 namespace {
 
-/// Number of samples, evenly spread over a dataset, in which find_wrong_number() reads the targets.
+/// Number of samples, evenly spread over a dataset, in which find_invalid_target() reads the
+/// targets.
 constexpr std::uint64_t kCheckedSamples = 256;
-/// Of a dataset on a server, each sample needs a request.
+/// The number for a dataset on a server, where each sample needs a request.
 constexpr std::uint64_t kCheckedRemoteSamples = 4;
 
 std::string tensor_text(at::IntArrayRef sizes, at::ScalarType type) {
@@ -56,12 +57,12 @@ std::string result_text(const at::Tensor& result) {
 /// @throws ConfigError unless the loss accepts a target of this shape and type.
 void check_target(const at::Tensor& target, const Recipe& recipe) {
   const bool integer = !target.is_floating_point() && !target.is_complex();
-  const auto expect = [&](bool fits, std::string_view wanted) {
+  const auto expect = [&](bool fits, std::string_view expected) {
     if (fits) return;
     recipe.refuse("data.targets",
                   fmt::format("training.loss: {}: expected {} for each sample, got {}. See the "
                               "losses in recipes/README.md",
-                              recipe.loss.name, wanted, shape_of(target)));
+                              recipe.loss.name, expected, shape_of(target)));
   };
   switch (recipe.targets) {
     case TargetKind::class_index:
@@ -97,24 +98,24 @@ void check_names(const data::BetonReader& reader, const Recipe& recipe,
 }
 
 /// The first target of a synthetic sample, as the pipeline would deliver it.
-at::Tensor made_up_target(const data::BetonReader& reader, const Recipe& recipe,
-                          const data::Pipeline& pipeline) {
+at::Tensor synthetic_target(const data::BetonReader& reader, const Recipe& recipe,
+                            const data::Pipeline& pipeline) {
   const auto batches =
       data::make_batch_maker(reader, pipeline, field_choice(recipe), at::kCPU, at::kFloat);
   return batches(1, recipe.config.validation.resolution).target();
 }
 
 /// Searches the first target for a number outside the range, in a part of the samples.
-std::optional<data::ArrayNumber> find_wrong_number(const data::BetonReader& reader,
-                                                   const Recipe& recipe,
-                                                   const data::Pipeline& pipeline,
-                                                   const data::ValueRange& range) {
+std::optional<data::ArrayNumber> find_invalid_target(const data::BetonReader& reader,
+                                                     const Recipe& recipe,
+                                                     const data::Pipeline& pipeline,
+                                                     const data::ValueRange& range) {
   const auto outputs = data::resolve_outputs(reader, pipeline, /*normalize=*/true);
   const auto target =
       std::ranges::find(outputs, recipe.config.data.targets.front(), &data::Output::name);
   if (target == outputs.end()) return std::nullopt;
-  return data::find_outside(reader, *target, range,
-                            reader.remotes().empty() ? kCheckedSamples : kCheckedRemoteSamples);
+  return data::find_out_of_range(
+      reader, *target, range, reader.remotes().empty() ? kCheckedSamples : kCheckedRemoteSamples);
 }
 
 /// Checks that the first target, an array of labels, has only values from 0 to 1: lists of class
@@ -122,7 +123,7 @@ std::optional<data::ArrayNumber> find_wrong_number(const data::BetonReader& read
 /// @throws DataError naming the sample and the value
 void check_multi_hot(const data::BetonReader& reader, const Recipe& recipe,
                      const data::Pipeline& pipeline) {
-  const auto wrong = find_wrong_number(reader, recipe, pipeline, {.low = 0, .high = 1});
+  const auto wrong = find_invalid_target(reader, recipe, pipeline, {.low = 0, .high = 1});
   if (!wrong) return;
   throw DataError(fmt::format(
       "{}: expected numbers from 0 to 1 in '{}', one for each class, for training.loss: {}, got "
@@ -139,9 +140,9 @@ void check_masks(const data::BetonReader& reader, const Recipe& recipe,
                  const data::Pipeline& pipeline, std::int64_t classes) {
   const auto ignored = ignored_class(recipe);
   if (!ignored) return;
-  const auto wrong = find_wrong_number(
+  const auto wrong = find_invalid_target(
       reader, recipe, pipeline,
-      {.low = 0, .high = static_cast<double>(classes - 1), .also = static_cast<double>(*ignored)});
+      {.low = 0, .high = static_cast<double>(classes - 1), .extra = static_cast<double>(*ignored)});
   if (!wrong) return;
   throw DataError(fmt::format(
       "{}: expected a class from 0 to {} or {} (loss.ignore_index) in each pixel of '{}', got {:g}",
@@ -151,11 +152,12 @@ void check_masks(const data::BetonReader& reader, const Recipe& recipe,
 
 /// Runs `work`; exceptions about shapes that do not fit become errors at `key`.
 template <typename Work>
-auto at_place(const Recipe& recipe, std::string_view key, const std::string& what, Work work) {
+auto report_errors_at(const Recipe& recipe, std::string_view key, const std::string& what,
+                      Work work) {
   try {
     return work();
   } catch (const c10::Error& error) {
-    if (engine::is_error_of_device(error)) throw;
+    if (engine::is_device_error(error)) throw;
     recipe.refuse(key, fmt::format("{}: {}", what, first_line(error)));
   } catch (const ConfigError& error) {
     recipe.refuse(key, error.what());
@@ -195,7 +197,7 @@ class WithoutBenchmark {
 };
 
 /// Whether the batches differ only in their values.
-bool same_form(const Batch& a, const Batch& b) {
+bool same_signature(const Batch& a, const Batch& b) {
   const auto same = [](const NamedTensor& x, const NamedTensor& y) {
     return x.name == y.name && x.tensor.sizes() == y.tensor.sizes() &&
            x.tensor.scalar_type() == y.tensor.scalar_type();
@@ -224,7 +226,7 @@ std::int64_t count_outputs(const data::BetonReader& reader, const Recipe& recipe
         fmt::format("missing. The number of outputs must be given, because {} has no targets",
                     recipe.loss.name));
   }
-  const at::Tensor target = made_up_target(reader, recipe, pipeline);
+  const at::Tensor target = synthetic_target(reader, recipe, pipeline);
   check_target(target, recipe);
   if (kind == TargetKind::class_index) return count_classes(reader, pipeline, recipe.config, given);
   if (kind == TargetKind::class_mask) {
@@ -249,29 +251,31 @@ std::int64_t count_outputs(const data::BetonReader& reader, const Recipe& recipe
 void check_parts(Model* model, const TrainPlan& plan, const Loss& loss, const Recipe& recipe,
                  const Batch& batch) {
   const at::NoGradGuard no_grad;
-  const at::Tensor outputs =
-      at_place(recipe, "model.arch", "model", [&] { return check_output(model, plan, batch); });
-  at_place(recipe, "training.loss",
-           fmt::format("{} does not fit the outputs and targets", recipe.loss.name), [&] {
-             const engine::AutocastScope autocast(batch.input().device(), plan.precision);
-             check_loss(recipe.loss.name, loss(outputs, batch));
-           });
+  const at::Tensor outputs = report_errors_at(recipe, "model.arch", "model",
+                                              [&] { return check_output(model, plan, batch); });
+  report_errors_at(recipe, "training.loss",
+                   fmt::format("{} does not fit the outputs and targets", recipe.loss.name), [&] {
+                     const engine::AutocastScope autocast(batch.input().device(), plan.precision);
+                     check_loss(recipe.loss.name, loss(outputs, batch));
+                   });
   for (const auto& metric : recipe.metrics) {
-    at_place(recipe, "validation.metrics",
-             fmt::format("{} does not fit the outputs and targets", metric->name()),
-             [&] { check_count(*metric, metric->count(outputs, batch), batch.size()); });
+    report_errors_at(recipe, "validation.metrics",
+                     fmt::format("{} does not fit the outputs and targets", metric->name()),
+                     [&] { check_count(*metric, metric->count(outputs, batch), batch.size()); });
   }
 }
 
-std::vector<TrialBatch> trial_batches(const ResolvedRun& run, const TrainPlan& plan,
+std::vector<ProbeBatch> probe_batches(const ResolvedRun& run, const TrainPlan& plan,
                                       const data::BetonReader* train,
                                       const data::BetonReader* val) {
   const std::int64_t evaluated_px = run.config().validation.resolution;
-  std::vector<TrialBatch> trials;
-  const auto add = [&](Batch batch, std::string place) {
-    const auto repeats = [&](const TrialBatch& other) { return same_form(other.batch, batch); };
+  std::vector<ProbeBatch> trials;
+  const auto add = [&](Batch batch, std::string context) {
+    const auto repeats = [&](const ProbeBatch& other) {
+      return same_signature(other.batch, batch);
+    };
     if (std::ranges::none_of(trials, repeats))
-      trials.push_back({.batch = std::move(batch), .place = std::move(place)});
+      trials.push_back({.batch = std::move(batch), .context = std::move(context)});
   };
   if (!run.config().training.eval_only) {
     std::set<std::int64_t> sizes_px(plan.image_size_px.begin(), plan.image_size_px.end());
@@ -287,20 +291,20 @@ std::vector<TrialBatch> trial_batches(const ResolvedRun& run, const TrainPlan& p
 }
 
 void check_parts(Model* model, const TrainPlan& plan, const Loss& loss, const Recipe& recipe,
-                 const std::vector<TrialBatch>& trials) {
+                 const std::vector<ProbeBatch>& trials) {
   const WithoutBenchmark fast;
-  for (const TrialBatch& trial : trials) {
+  for (const ProbeBatch& trial : trials) {
     try {
       check_parts(model, plan, loss, recipe, trial.batch);
     } catch (const ConfigError& error) {
-      if (trial.place.empty()) throw;
-      throw ConfigError(fmt::format("{} ({})", error.what(), trial.place));
+      if (trial.context.empty()) throw;
+      throw ConfigError(fmt::format("{} ({})", error.what(), trial.context));
     }
   }
 }
 
 void check_state(const Model& model, const Recipe& recipe) {
-  at_place(recipe, "model.arch", "model", [&] { engine::check_storable(model.state()); });
+  report_errors_at(recipe, "model.arch", "model", [&] { engine::check_storable(model.state()); });
 }
 
 std::string outputs_text(TargetKind targets, std::int64_t count) {

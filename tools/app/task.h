@@ -38,23 +38,23 @@ void check_parts(Model* model, const TrainPlan& plan, const Loss& loss, const Re
                  const Batch& batch);
 
 /// Two synthetic samples for check_parts().
-struct TrialBatch {
+struct ProbeBatch {
   Batch batch;
   /// For messages, what distinguishes it from other batches; may be empty.
-  std::string place;
+  std::string context;
 };
 
-/// The batches with which a run tests its parts: those of training at each image size of the plan,
-/// and one of the evaluation. With training.eval_only, there are none of training. Batches that
+/// The batches with which a run tests its parts: training batches at each image size of the plan,
+/// and one evaluation batch. With training.eval_only, there are no training batches. Batches that
 /// differ only in their values occur once.
 /// @param train has the fields of training batches; null: images and labels.
-/// @param val null: there is no batch of the evaluation.
-[[nodiscard]] std::vector<TrialBatch> trial_batches(const ResolvedRun& run, const TrainPlan& plan,
+/// @param val null: no evaluation batch.
+[[nodiscard]] std::vector<ProbeBatch> probe_batches(const ResolvedRun& run, const TrainPlan& plan,
                                                     const data::BetonReader* train,
                                                     const data::BetonReader* val);
 /// check_parts() with each of these batches.
 void check_parts(Model* model, const TrainPlan& plan, const Loss& loss, const Recipe& recipe,
-                 const std::vector<TrialBatch>& trials);
+                 const std::vector<ProbeBatch>& trials);
 
 /// Checks that weights files can store the model. @throws ConfigError naming model.arch and the
 /// tensor

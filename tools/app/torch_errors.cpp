@@ -14,23 +14,23 @@
 namespace precast::tools {
 namespace {
 
-bool says(const std::exception& error, std::string_view word) {
+bool mentions(const std::exception& error, std::string_view word) {
   return std::string_view(error.what()).find(word) != std::string_view::npos;
 }
 
 /// Whether a CUDA error is a failure of the GPU or its driver, not of a kernel or a call.
-bool is_failure_of_gpu(std::int32_t code) {
+bool is_gpu_failure(std::int32_t code) {
   // cudaErrorInitializationError, InsufficientDriver, DevicesUnavailable, NoDevice, InvalidDevice,
-  // NoKernelImageForDevice, ECCUncorrectable, NvlinkUncorrectable, HardwareStackError,
-  // SystemNotReady, SystemDriverMismatch, MpsConnectionFailed, Contained, Unknown
-  constexpr std::array<std::int32_t, 14> kFailures = {3,   35,  46,  100, 101, 209, 214,
-                                                      220, 714, 802, 803, 805, 911, 999};
+  // NoKernelImageForDevice, ECCUncorrectable, NvlinkUncorrectable, Contained, HardwareStackError,
+  // SystemNotReady, SystemDriverMismatch, MpsConnectionFailed, ExternalDevice, Unknown
+  constexpr std::array<std::int32_t, 15> kFailures = {3,   35,  46,  100, 101, 209, 214, 220,
+                                                      226, 714, 802, 803, 805, 911, 999};
   return std::ranges::find(kFailures, code) != kFailures.end();
 }
 
 }  // namespace
 
-void rethrow_plainly(const std::exception_ptr& failure) {
+void rethrow_translated(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
   } catch (const c10::DistError& error) {
@@ -44,20 +44,20 @@ void rethrow_plainly(const std::exception_ptr& failure) {
                       "resolution.max_res, or raise training.micro_batches",
                   ExitCode::out_of_memory);
     }
-    if (says(error, "gloo")) {
+    if (mentions(error, "gloo")) {
       throw Error(
           std::string("the connection between ranks failed: ") + error.what_without_backtrace(),
           ExitCode::peer_failed);
     }
     const std::string text = std::string("libtorch: ") + error.what_without_backtrace();
     const auto* gpu = dynamic_cast<const c10::AcceleratorError*>(&error);
-    if (gpu != nullptr && is_failure_of_gpu(gpu->get_error_code())) throw DeviceError(text);
+    if (gpu != nullptr && is_gpu_failure(gpu->get_error_code())) throw DeviceError(text);
     throw Error(text);
   } catch (const Error&) {
     throw;
   } catch (const std::runtime_error& error) {
     // Gloo's exceptions are recognised by the source file that they name.
-    if (!says(error, "gloo")) throw;
+    if (!mentions(error, "gloo")) throw;
     throw Error(std::string("the connection between ranks failed: ") + error.what(),
                 ExitCode::peer_failed);
   }

@@ -8,6 +8,6 @@ namespace precast::tools {
 /// because users need only the message. Running out of memory becomes ExitCode::out_of_memory, a
 /// failure of a GPU or its driver ExitCode::environment, and an error of a transport between ranks
 /// ExitCode::peer_failed. Other exceptions are rethrown unchanged.
-[[noreturn]] void rethrow_plainly(const std::exception_ptr& failure);
+[[noreturn]] void rethrow_translated(const std::exception_ptr& failure);
 
 }  // namespace precast::tools

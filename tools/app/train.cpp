@@ -38,8 +38,8 @@ using nlohmann::ordered_json;
 /// Runs this rank, which may be the only one.
 int run_rank(const Recipe& recipe, const Registries& registries, const RankInfo& info,
              const Arguments& options, ResultFile& result) {
-  // Handled from here on: a signal must not kill the run while the ranks meet, the GPU is prepared
-  // or the datasets are loaded.
+  // Signals are handled from here on, because they must not kill the run while the ranks meet, the
+  // GPU is prepared or the datasets are loaded.
   const StopSignals signals(StopSignals::kTraining);
   ResolvedRun run = resolve_run(recipe, info);
   if (options.has("ring")) use_ring(options.text("ring"), run);
@@ -96,7 +96,7 @@ int train(RecipeArguments& command, const std::vector<std::string>& args, Regist
       load_recipe(command.config_path(), command.overrides(), registries, RecipeUse::train,
                   options.has("warn-unread") ? UnreadKeys::warning : UnreadKeys::error);
   result.add({{"params", recipe.resolved}});
-  const RankInfo info = find_ranks(recipe.config, recipe.trains());
+  const RankInfo info = resolve_rank_info(recipe.config, recipe.trains());
   const auto train_samples = options.get<std::int64_t>("train-samples");
   check_train_samples(recipe, train_samples);
   if (options.has("ring") && !recipe.trains())
@@ -187,7 +187,7 @@ int run_train(const std::vector<std::string>& args) {
   const Arguments& options = command.arguments();
   const bool writes = options.has("result-json") && !is_other_rank();
   ResultFile result(writes ? options.text("result-json") : "");
-  return result.write_after([&] { return train(command, args, registries, result); });
+  return result.run_and_write([&] { return train(command, args, registries, result); });
 }
 
 }  // namespace precast::tools

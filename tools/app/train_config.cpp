@@ -5,8 +5,8 @@
 namespace precast::tools {
 namespace {
 
-constexpr double kLargestImagePx = 8192;
-constexpr double kMostThreads = 4096;
+constexpr double kMaxImagePx = 8192;
+constexpr double kMaxThreads = 4096;
 
 void add_order_keys(Schema& schema, TrainConfig& config, const Registries& registries) {
   auto& data = config.data;
@@ -46,7 +46,7 @@ void add_data_keys(Schema& schema, TrainConfig& config, const Registries& regist
            "loader threads of each rank; 0: the rank's share of the host's usable cores, minus two "
            "on a GPU")
       .min(0)
-      .max(kMostThreads);
+      .max(kMaxThreads);
   schema
       .add("data.in_memory", &data.in_memory,
            "1: read the file through the page cache, which all processes share; 2: load the "
@@ -126,7 +126,7 @@ void add_model_keys(Schema& schema, TrainConfig& config, const Registries& regis
   schema.add("model.arch", &model.arch, "architecture").choices(registries.models.names());
   schema.add("model.pretrained", &model.pretrained, "must be 0; set model.weights instead");
   schema.add("model.weights", &model.weights,
-             "weights to start from: .safetensors, or PyTorch's .pt");
+             "weights to start from or to evaluate: .safetensors, or PyTorch's .pt");
   schema
       .add("model.weights_check", &model.weights_check,
            "what happens if the weights are for a different network or, in eval and predict, for "
@@ -137,7 +137,7 @@ void add_model_keys(Schema& schema, TrainConfig& config, const Registries& regis
            "number of outputs; 0: largest label of the training set + 1, or the width of the "
            "target")
       .min(0)
-      .max(kMostClasses);
+      .max(kMaxClasses);
   schema.add("model.in_channels", &model.in_channels, "channels of images: 3 (RGB) or 1 (grey)");
   schema
       .add(
@@ -154,10 +154,10 @@ void add_model_keys(Schema& schema, TrainConfig& config, const Registries& regis
       .add("resolution.min_res", &resolution.min_res,
            "training image size (side of the square) at the start, px")
       .min(1)
-      .max(kLargestImagePx);
+      .max(kMaxImagePx);
   schema.add("resolution.max_res", &resolution.max_res, "training image size at the end, px")
       .min(1)
-      .max(kLargestImagePx);
+      .max(kMaxImagePx);
   schema
       .add("resolution.end_ramp", &resolution.end_ramp,
            "epoch at which the image size reaches max_res")
@@ -263,14 +263,15 @@ void add_run_keys(Schema& schema, TrainConfig& config) {
       .max(1e6);
   schema.add("validation.resolution", &validation.resolution, "evaluation image size, px")
       .min(1)
-      .max(kLargestImagePx);
+      .max(kMaxImagePx);
   schema.add("validation.lr_tta", &validation.lr_tta, "add the logits of the mirrored image");
   schema.add("validation.metrics", &validation.metrics,
              "metrics to report in addition to the loss and, for class labels, top-1 and top-5: "
              "[{top_k: {k: 3}}]; not given: the usual metrics for the loss");
-  schema.add("validation.best_metric", &validation.best_metric,
-             "metric that determines the best checkpoint: top_1, top_5, val_loss or one of "
-             "validation.metrics; empty: top_1 for class labels, else the first metric");
+  schema.add(
+      "validation.best_metric", &validation.best_metric,
+      "metric that determines the best checkpoint: top_1, top_5, val_loss or one of "
+      "validation.metrics; empty: top_1 for class labels, else the first metric, else val_loss");
   auto& logging = config.logging;
   schema.add("logging.folder", &logging.folder, "folder in which run folders are made");
   schema.add("logging.run_id", &logging.run_id,
@@ -314,10 +315,12 @@ void add_checkpoint_keys(Schema& schema, TrainConfig& config) {
   auto& checkpoint = config.checkpoint;
   schema
       .add("checkpoint.resume", &checkpoint.resume,
-           "auto: resume from the newest checkpoint of logging.run_id; force: even if the "
-           "configuration differs")
+           "auto: resume from the newest checkpoint of logging.run_id, or start the run if there "
+           "is none; force: the same, even if the configuration differs")
       .choices({"never", "auto", "force"});
-  schema.add("checkpoint.every_steps", &checkpoint.every_steps, "save every N steps; 0: never")
+  schema
+      .add("checkpoint.every_steps", &checkpoint.every_steps,
+           "save every N steps, and after the last epoch; 0: never")
       .min(0);
   schema
       .add("checkpoint.every_epochs", &checkpoint.every_epochs,
@@ -342,18 +345,18 @@ void add_checkpoint_keys(Schema& schema, TrainConfig& config) {
 }  // namespace
 
 const PartSection kOptimizerSection{
-    .chooser = "training.optimizer",
+    .selector = "training.optimizer",
     .prefix = "optimizer.",
     .renamed = {{"momentum", "training.momentum"}, {"weight_decay", "training.weight_decay"}},
     .published = {"momentum", "weight_decay"}};
 const PartSection kOrderSection{
-    .chooser = "data.order",
+    .selector = "data.order",
     .prefix = "order.",
     .renamed = {{"weights", "data.weights"}, {"weight_field", "data.weight_field"}}};
-const PartSection kScheduleSection{.chooser = "lr.lr_schedule_type",
+const PartSection kScheduleSection{.selector = "lr.lr_schedule_type",
                                    .prefix = "lr.",
                                    .published = {"lr_peak_epoch", "step_ratio", "step_length"}};
-const PartSection kLossSection{.chooser = "training.loss", .prefix = "loss."};
+const PartSection kLossSection{.selector = "training.loss", .prefix = "loss."};
 
 Schema make_train_schema(TrainConfig& config, PartSections& parts, const ChosenParts& chosen,
                          const Registries& registries) {

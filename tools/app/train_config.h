@@ -13,7 +13,7 @@
 namespace precast::tools {
 
 /// More classes than this mean wrong labels, not a large dataset.
-inline constexpr std::int64_t kMostClasses = 10'000'000;
+inline constexpr std::int64_t kMaxClasses = 10'000'000;
 
 /// The value of data.in_memory that stands for `gpu`.
 inline constexpr std::int64_t kImagesOnGpu = 3;
@@ -132,8 +132,8 @@ struct TrainConfig {
 /// The number of ranks that the recipe requests; the program that starts the ranks may choose
 /// another number.
 [[nodiscard]] std::int64_t requested_ranks(const TrainConfig& config);
-/// Samples per step on one of `ranks` ranks: at least 1. training.global_batch_size is divided and
-/// rounded up, which only a command that does not train notices (check_for_ranks()).
+/// Samples per step on one of `ranks` ranks: at least 1. training.global_batch_size is divided by
+/// `ranks` and rounded up; for training, check_for_ranks() requires that the division is exact.
 [[nodiscard]] std::int64_t rank_batch_size(const TrainConfig& config, std::int64_t ranks);
 
 /// The parts whose options are keys of the recipe.

@@ -15,42 +15,43 @@
 namespace precast::tools {
 namespace {
 
-void check_dataset_keys(const TrainConfig& config, const ReportKey& wrong) {
+void check_dataset_keys(const TrainConfig& config, const ReportKey& report_error) {
   const auto& data = config.data;
   for (const auto& [key, files] : {std::pair("data.train_dataset", &data.train_dataset),
                                    std::pair("data.val_dataset", &data.val_dataset)}) {
     if (std::ranges::find(*files, "") != files->end())
-      wrong(key, "expected the paths of .beton files, got an empty path");
+      report_error(key, "expected the paths of .beton files, got an empty path");
   }
 }
 
 void check_order_keys(const TrainConfig& config, const Schema& schema, Diagnostics& diagnostics) {
   const auto& data = config.data;
-  const auto wrong = [&](const std::string& key, const std::string& message) {
+  const auto report_error = [&](const std::string& key, const std::string& message) {
     diagnostics.error(schema.origin(key), key, message);
   };
   const data::OrderOptions order{
       .subset = data.subset, .filter = data.filter, .repeats = data.repeats};
   for (const data::OrderProblem& problem : data::find_problems(order))
-    wrong("data." + problem.option, problem.message);
+    report_error("data." + problem.option, problem.message);
   if (!data::is_window(data.shuffle_window_mb)) {
-    wrong("data.shuffle_window_mb",
-          fmt::format("expected auto, ffcv or a number of MiB above 0, got '{}'",
-                      data.shuffle_window_mb));
+    report_error("data.shuffle_window_mb",
+                 fmt::format("expected auto, ffcv or a number of MiB above 0, got '{}'",
+                             data.shuffle_window_mb));
   }
   if (data.order == "weighted" && schema.given("data.weights") == schema.given("data.weight_field"))
-    wrong("data.weights",
-          "expected either this key or data.weight_field with data.order: weighted, got both or "
-          "neither");
+    report_error(
+        "data.weights",
+        "expected either this key or data.weight_field with data.order: weighted, got both or "
+        "neither");
 }
 
 void check_unread_keys(const TrainConfig& config, const Schema& schema, Diagnostics& diagnostics) {
-  const auto unread = [&](std::string_view key, std::string_view chooser, const auto& chosen,
+  const auto unread = [&](std::string_view key, std::string_view selector, const auto& chosen,
                           std::string_view reader) {
     if (schema.given(key)) {
       schema.report_unread(key,
                            fmt::format("it has no effect with {0}: {1}, only with {0}: {2}",
-                                       chooser, chosen, reader),
+                                       selector, chosen, reader),
                            diagnostics);
     }
   };
@@ -72,22 +73,22 @@ void check_unread_keys(const TrainConfig& config, const Schema& schema, Diagnost
 
 }  // namespace
 
-void check_for_ranks(const TrainConfig& config, std::int64_t ranks, const ReportKey& wrong) {
+void check_for_ranks(const TrainConfig& config, std::int64_t ranks, const ReportKey& report_error) {
   const auto& training = config.training;
   if (training.global_batch_size % ranks != 0) {
-    wrong("training.global_batch_size",
-          fmt::format("expected a multiple of the number of ranks ({}), got {}", ranks,
-                      training.global_batch_size));
+    report_error("training.global_batch_size",
+                 fmt::format("expected a multiple of the number of ranks ({}), got {}", ranks,
+                             training.global_batch_size));
     return;
   }
   const std::int64_t batch = rank_batch_size(config, ranks);
   if (batch % training.micro_batches != 0) {
-    wrong("training.micro_batches",
-          fmt::format("expected a divisor of the batch of one rank ({}), got {}", batch,
-                      training.micro_batches));
+    report_error("training.micro_batches",
+                 fmt::format("expected a divisor of the batch of one rank ({}), got {}", batch,
+                             training.micro_batches));
   }
   if (training.cuda_graphs == "on" && ranks > 1)
-    wrong("training.cuda_graphs", "expected auto, off or step with several ranks, got on");
+    report_error("training.cuda_graphs", "expected auto, off or step with several ranks, got on");
 }
 
 void check_batch_sizes(const TrainConfig& config, bool recorded, const Schema& schema,
@@ -161,36 +162,39 @@ void check_waits(const TrainConfig& config, bool has_producer, const Schema& sch
 
 void check_train_config(const TrainConfig& config, const Schema& schema, bool trains,
                         Diagnostics& diagnostics) {
-  const auto wrong = [&](std::string_view key, const std::string& message) {
+  const auto report_error = [&](std::string_view key, const std::string& message) {
     diagnostics.error(schema.origin(key), key, message);
   };
-  check_dataset_keys(config, wrong);
+  check_dataset_keys(config, report_error);
   check_order_keys(config, schema, diagnostics);
   check_unread_keys(config, schema, diagnostics);
   if (config.model.pretrained) {
-    wrong("model.pretrained",
-          "expected false, got true. precast contains no weights; set model.weights to a file");
+    report_error(
+        "model.pretrained",
+        "expected false, got true. precast contains no weights; set model.weights to a file");
   }
   if (config.resolution.min_res > config.resolution.max_res) {
-    wrong("resolution.min_res", fmt::format("expected at most resolution.max_res ({}), got {}",
-                                            config.resolution.max_res, config.resolution.min_res));
+    report_error("resolution.min_res",
+                 fmt::format("expected at most resolution.max_res ({}), got {}",
+                             config.resolution.max_res, config.resolution.min_res));
   }
   if (config.resolution.start_ramp > config.resolution.end_ramp) {
-    wrong("resolution.start_ramp",
-          fmt::format("expected at most resolution.end_ramp ({}), got {}",
-                      config.resolution.end_ramp, config.resolution.start_ramp));
+    report_error("resolution.start_ramp",
+                 fmt::format("expected at most resolution.end_ramp ({}), got {}",
+                             config.resolution.end_ramp, config.resolution.start_ramp));
   }
-  if (trains) check_for_ranks(config, requested_ranks(config), wrong);
+  if (trains) check_for_ranks(config, requested_ranks(config), report_error);
   if (config.dist.zero && config.dist.variable_update == "parameter_server") {
-    wrong("dist.zero", "expected false with dist.variable_update: parameter_server, got true");
+    report_error("dist.zero",
+                 "expected false with dist.variable_update: parameter_server, got true");
   }
   if (config.dist.grad_compression != "none" && config.dist.variable_update == "parameter_server") {
-    wrong("dist.grad_compression",
-          fmt::format("expected none with dist.variable_update: parameter_server, got {}",
-                      config.dist.grad_compression));
+    report_error("dist.grad_compression",
+                 fmt::format("expected none with dist.variable_update: parameter_server, got {}",
+                             config.dist.grad_compression));
   }
   if (config.training.device == "cpu" && config.training.precision == "fp16") {
-    wrong("training.precision", "expected fp32 or bf16 on a CPU, got fp16");
+    report_error("training.precision", "expected fp32 or bf16 on a CPU, got fp16");
   }
 }
 

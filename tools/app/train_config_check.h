@@ -13,7 +13,7 @@ namespace precast::tools {
 using ReportKey = std::function<void(const char* key, const std::string& message)>;
 
 /// Checks that depend on the number of ranks that train.
-void check_for_ranks(const TrainConfig& config, std::int64_t ranks, const ReportKey& wrong);
+void check_for_ranks(const TrainConfig& config, std::int64_t ranks, const ReportKey& report_error);
 
 /// Reports training.batch_size as ignored if training.global_batch_size replaces it, unless a
 /// command line overrides a recipe's training.batch_size in this way.
@@ -29,7 +29,7 @@ void check_batch_sizes(const TrainConfig& config, bool recorded, const Schema& s
 void check_checkpoints(const TrainConfig& config, bool recorded, const Schema& schema,
                        Diagnostics& diagnostics);
 
-/// Requires shorter time limits for data that does not arrive than for the watchdog. Otherwise the
+/// Requires that the time limits for missing data are shorter than the watchdog's. Otherwise the
 /// watchdog would end the run first, with a message that does not name the cause. Call it when the
 /// files of a ring are known.
 /// @param has_producer whether another program makes the training batches (outside_loading.h).

@@ -18,7 +18,7 @@ using Guarded = GuardedPart<TrainGuards, Product>;
 
 class GuardedModel final : public Model,
                            public models::HasBlurredLayers,
-                           public models::HasNormKernels {
+                           public models::HasFusedLayerCounts {
  public:
   explicit GuardedModel(Guarded<Model> part) : part_(std::move(part)) {}
 
@@ -41,8 +41,9 @@ class GuardedModel final : public Model,
     return part_.during("blurred_layers",
                         [](auto& model) { return models::blurred_layers(model); });
   }
-  [[nodiscard]] models::NormKernels norm_kernels() const override {
-    return part_.during("norm_kernels", [](auto& model) { return models::norm_kernels(model); });
+  [[nodiscard]] models::FusedLayerCounts fused_layer_counts() const override {
+    return part_.during("norm_kernels",
+                        [](auto& model) { return models::fused_layer_counts(model); });
   }
 
  private:

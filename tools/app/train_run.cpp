@@ -32,10 +32,10 @@ namespace {
 
 using nlohmann::ordered_json;
 
-engine::NonFinite nonfinite_policy(const TrainConfig& config) {
-  if (config.training.on_nonfinite == "skip") return engine::NonFinite::skip;
-  if (config.training.on_nonfinite == "restore") return engine::NonFinite::restore;
-  return engine::NonFinite::stop;
+engine::NonFinitePolicy nonfinite_policy(const TrainConfig& config) {
+  if (config.training.on_nonfinite == "skip") return engine::NonFinitePolicy::skip;
+  if (config.training.on_nonfinite == "restore") return engine::NonFinitePolicy::restore;
+  return engine::NonFinitePolicy::stop;
 }
 
 /// Warns if the log of a resumed run lacks epochs that the checkpoint has finished.
@@ -67,7 +67,7 @@ TrainRun::TrainRun(const ResolvedRun& run, const Registries& registries, RankSes
       train_source_(open_train_source()),
       val_source_(open_val_source()),
       identity_(identity()),
-      folder_(agree_on_folder()) {
+      folder_(open_run_folder()) {
   if (run.config().data.in_memory == 2) {
     if (train_reader_) data::preload(*train_reader_, &StopSignals::requested());
     data::preload(*val_reader_, &StopSignals::requested());
@@ -113,24 +113,25 @@ TrainPlan TrainRun::checked_plan(const Registries& registries) const {
   const std::int64_t classes = count_outputs(
       dataset_with_batch_fields(), recipe, recipe.train_pipeline, recipe.config.model.num_classes);
   if (!train_reader_) return make_plan(run_, registries, train_samples(), classes);
-  check_val_dataset(*train_reader_, *val_reader_, run_, classes, /*warns=*/ranks_.leads());
+  check_val_dataset(*train_reader_, *val_reader_, run_, classes, /*warns=*/ranks_.is_rank_zero());
   TrainPlan plan = make_plan(run_, registries, train_samples(), classes);
-  if (const std::string why = why_no_steps(plan, train_samples(), train_reader_->path().string());
-      !why.empty())
-    throw ConfigError(why);
+  if (const std::string reason =
+          no_steps_reason(plan, train_samples(), train_reader_->path().string());
+      !reason.empty())
+    throw ConfigError(reason);
   return plan;
 }
 
-engine::RunFolder TrainRun::agree_on_folder() {
+engine::RunFolder TrainRun::open_run_folder() {
   // All ranks must agree on everything before any rank writes a file.
-  agree_on_identity(ranks_.communicator(), identity_);
+  check_same_identity(ranks_.communicator(), identity_);
   share_index(train_data_, run_, ranks_.communicator());
   std::vector<at::Tensor> state;
   for (const NamedTensor& entry : parts_.model().state()) state.push_back(entry.tensor.detach());
   ranks_.communicator().broadcast(state, /*root=*/0);
   std::optional<engine::RunFolder> locked;
   const TrainConfig& config = run_.config();
-  if (ranks_.leads()) {
+  if (ranks_.is_rank_zero()) {
     locked.emplace(config.logging.folder, run_id_of(config), parts_.plan().model.arch,
                    /*go_on=*/config.checkpoint.resume != "never");
   }
@@ -143,22 +144,22 @@ engine::CheckpointOptions TrainRun::checkpoint_options() const {
   const auto& keys = run_.config().checkpoint;
   const std::string& window = run_.config().data.shuffle_window_mb;
   const bool spread = ranks_.communicator().world() > 1;
-  return {
-      .folder = folder_ / "checkpoints",
-      .every_steps = keys.every_steps,
-      .every_epochs = keys.every_epochs,
-      .keep_last = keys.keep_last,
-      .keep_best = keys.keep_best,
-      .keep_finished = keys.keep_finished,
-      .resume = keys.resume != "never",
-      .any_precision = keys.resume == "force",
-      // A window in MiB has the same number of pages for every batch size.
-      .batch_sets_order = train_data_.window_pages > 0 && (window == "auto" || window == "ffcv"),
-      .most_threads = run_.most_threads,
-      .sharded_optimizer = spread && run_.config().dist.zero,
-      .partial_optimizer = spread && (run_.config().dist.zero ||
-                                      run_.config().dist.variable_update == "parameter_server"),
-      .model_spec = parts_.weights_spec()};
+  return {.folder = folder_ / "checkpoints",
+          .every_steps = keys.every_steps,
+          .every_epochs = keys.every_epochs,
+          .keep_last = keys.keep_last,
+          .keep_best = keys.keep_best,
+          .keep_finished = keys.keep_finished,
+          .resume = keys.resume != "never",
+          .allow_precision_change = keys.resume == "force",
+          // A window in MiB has the same number of pages for every batch size.
+          .order_depends_on_batch_size =
+              train_data_.window_pages > 0 && (window == "auto" || window == "ffcv"),
+          .max_threads = run_.max_threads,
+          .sharded_optimizer = spread && run_.config().dist.zero,
+          .partial_optimizer = spread && (run_.config().dist.zero ||
+                                          run_.config().dist.variable_update == "parameter_server"),
+          .model_spec = parts_.weights_spec()};
 }
 
 void TrainRun::check_identity(const ordered_json& saved) const {
@@ -166,7 +167,7 @@ void TrainRun::check_identity(const ordered_json& saved) const {
   if (differences.empty()) return;
   const std::string text = fmt::format("\n  {}", fmt::join(differences, "\n  "));
   if (run_.config().checkpoint.resume == "force") {
-    if (ranks_.leads())
+    if (ranks_.is_rank_zero())
       log_warning("the checkpoint (there) belongs to another run, not to this one (here):{}", text);
     return;
   }
@@ -181,12 +182,12 @@ int TrainRun::run(bool json) {
   std::unique_ptr<engine::JsonLinesLog> log;
   std::unique_ptr<EventSink> events;
   std::vector<MetricSink*> sinks;
-  if (ranks_.leads()) {
+  if (ranks_.is_rank_zero()) {
     log = std::make_unique<engine::JsonLinesLog>(folder_ / "log");
     events = std::make_unique<EventSink>(folder_ / kEventFile);
     // In the order in which checkpoints store their positions.
     sinks = {log.get(), events.get()};
-    announce(reported());
+    log_run_start(reported());
   }
   const engine::Evaluator evaluator = make_evaluator(run_, parts_.plan());
   engine::Checkpointer checkpointer(
@@ -238,33 +239,33 @@ engine::TrainSummary TrainRun::train(engine::Trainer& trainer, const engine::Eva
   trainer.start();
   // These files are written only now, after start() has checked that the checkpoint belongs to this
   // run.
-  if (ranks_.leads()) {
+  if (ranks_.is_rank_zero()) {
     // With `force`, keys of the training may differ from those that a finished run was trained
     // with. Nothing is trained then, so the files that describe the training stay.
     const bool keeps = run_.config().checkpoint.resume == "force" && trainer.global_step() > 0 &&
                        trainer.epochs_done() >= parts_.plan().epochs;
     if (!keeps || !std::filesystem::exists(folder_ / "params.json")) folder_.write_params(values_);
-    if (!keeps || !std::filesystem::exists(folder_ / "run.json")) write_facts(reported());
+    if (!keeps || !std::filesystem::exists(folder_ / "run.json")) write_run_json(reported());
     warn_of_missing_epochs(folder_.path(), trainer.epochs_done());
   }
   engine::TrainSummary summary = trainer.run();
-  if (!summary.final_eval && ranks_.leads()) {
-    write_page(folder_);
-    say_stopped(/*saved=*/true);
+  if (!summary.final_eval && ranks_.is_rank_zero()) {
+    write_report_page(folder_);
+    log_stopped(/*saved=*/true);
   }
   return summary;
 }
 
 bool TrainRun::stops_before_training() {
-  // One rank may have got a signal that the others have not got yet.
-  if (!engine::any_rank_stops(ranks_.communicator())) return false;
-  if (ranks_.leads()) say_stopped(!find_checkpoints(folder_ / "checkpoints").empty());
+  // A signal may have reached one rank, but not yet the other ranks.
+  if (!engine::any_rank_requested_stop(ranks_.communicator())) return false;
+  if (ranks_.is_rank_zero()) log_stopped(!find_checkpoints(folder_ / "checkpoints").empty());
   ranks_.leave();
   return true;
 }
 
-void TrainRun::say_stopped(bool saved) const {
-  // A name that the run was given may contain slashes.
+void TrainRun::log_stopped(bool saved) const {
+  // logging.run_id may contain slashes, so it can be more than the name of the folder.
   const std::string given = run_id_of(run_.config());
   log_info(
       "=> stopped by a signal: {}. Resume the run with --checkpoint.resume=auto "
@@ -276,11 +277,11 @@ void TrainRun::say_stopped(bool saved) const {
 
 void TrainRun::finish(engine::Trainer& trainer, const engine::TrainSummary& summary, bool json) {
   trainer.in_eval_scope([&] {
-    if (ranks_.leads()) {
+    if (ranks_.is_rank_zero()) {
       engine::save_model_weights(parts_.model(), folder_ / "final_weights", parts_.weights_spec());
     }
   });
-  if (ranks_.leads()) report_results(reported(), summary, trainer.global_step(), json);
+  if (ranks_.is_rank_zero()) report_results(reported(), summary, trainer.global_step(), json);
   // No rank leaves before rank 0 has written the results.
   static_cast<void>(ranks_.communicator().all_gather("done"));
 }

@@ -24,7 +24,8 @@ class TrainRun {
   TrainRun(const ResolvedRun& run, const Registries& registries, RankSession& ranks);
 
   /// @return ExitCode::done, or ExitCode::preempted after a stop signal. If the signal came before
-  /// this call, nothing is trained and no checkpoint is written. The caller has a StopSignals.
+  /// this call, nothing is trained and no checkpoint is written. The caller must have a StopSignals
+  /// object.
   int run(bool json);
   [[nodiscard]] const std::filesystem::path& folder() const { return folder_.path(); }
 
@@ -39,15 +40,15 @@ class TrainRun {
   [[nodiscard]] std::unique_ptr<BatchSource> open_train_source() const;
   [[nodiscard]] std::unique_ptr<BatchSource> open_val_source() const;
   [[nodiscard]] nlohmann::ordered_json identity() const;
-  engine::RunFolder agree_on_folder();
+  engine::RunFolder open_run_folder();
   [[nodiscard]] engine::CheckpointOptions checkpoint_options() const;
   void check_identity(const nlohmann::ordered_json& saved) const;
   engine::TrainSummary train(engine::Trainer& trainer, const engine::Evaluator& evaluator);
-  /// Collective. Whether any rank has got a stop signal. If so, rank 0 has reported it, and this
-  /// rank has left the others.
+  /// Collective. Whether any rank has received a stop signal. If so, rank 0 has reported it, and
+  /// this rank has left the group.
   bool stops_before_training();
   /// @param saved whether there is a checkpoint.
-  void say_stopped(bool saved) const;
+  void log_stopped(bool saved) const;
   /// Writes the results of a run that finished.
   void finish(engine::Trainer& trainer, const engine::TrainSummary& summary, bool json);
   /// What run_report.h needs.

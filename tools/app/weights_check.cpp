@@ -24,12 +24,12 @@ namespace {
 using Lines = std::vector<std::string>;
 
 /// 0.485 * 255 and 123.675 are the same normalisation.
-constexpr double kSameNumber = 1e-6;
-constexpr std::size_t kMostShownLayers = 3;
+constexpr double kRelativeTolerance = 1e-6;
+constexpr std::size_t kMaxShownLayers = 3;
 
 /// The options of the architecture that the plan sets to values other than their defaults.
-std::map<std::string, std::string> given_params(const ModelRegistry& models,
-                                                const ModelSpec& spec) {
+std::map<std::string, std::string> non_default_params(const ModelRegistry& models,
+                                                      const ModelSpec& spec) {
   const auto part = models.create(spec.arch);
   Schema schema;
   part->options(schema);
@@ -47,41 +47,43 @@ std::map<std::string, std::string> given_params(const ModelRegistry& models,
 
 /// The transforms of the first images that the network reads.
 /// @param data null: unknown
-const data::ImagePipeline& evaluated_images(const Recipe& recipe, const data::BetonReader* data) {
+const data::ImagePipeline& eval_image_pipeline(const Recipe& recipe,
+                                               const data::BetonReader* data) {
   const data::Pipeline& pipeline = recipe.val_pipeline;
   if (const auto* const input = find_input(pipeline, recipe.config, data)) return input->image;
-  // No output is known to be an image. All that may be one have the standard transforms.
+  // No output is known to be an image. Every output that may be an image has the standard
+  // transforms.
   const auto any = std::ranges::find(pipeline.outputs, data::OutputSpec::Content::any,
                                      &data::OutputSpec::content);
   return any == pipeline.outputs.end() ? pipeline.images : any->image;
 }
 
-std::string either(bool value) {
+std::string bool_text(bool value) {
   return value ? "true" : "false";
 }
 
 /// `KEY: A in the file, B here`.
-std::string differs(std::string_view key, std::string_view there, std::string_view here) {
+std::string difference_text(std::string_view key, std::string_view there, std::string_view here) {
   return fmt::format("{}: {} in the file, {} here", key, there, here);
 }
 
 void compare_params(const WeightsSpec& there, const WeightsSpec& here, Lines& lines) {
   std::map<std::string, std::pair<std::string, std::string>> values;
-  const std::string the_default = "the default";
-  for (const auto& [name, value] : there.params) values[name] = {value, the_default};
+  const std::string default_text = "the default";
+  for (const auto& [name, value] : there.params) values[name] = {value, default_text};
   for (const auto& [name, value] : here.params) {
-    values.try_emplace(name, the_default, value).first->second.second = value;
+    values.try_emplace(name, default_text, value).first->second.second = value;
   }
   const bool resnet = is_built_in(here.arch);
   for (const auto& [name, both] : values) {
     if (resnet && !models::ResNetOptions::affects_evaluation(name)) continue;
     if (both.first != both.second)
-      lines.push_back(differs("model.params." + name, both.first, both.second));
+      lines.push_back(difference_text("model.params." + name, both.first, both.second));
   }
 }
 
 std::string first_layers(const Lines& layers) {
-  const std::size_t shown = std::min(layers.size(), kMostShownLayers);
+  const std::size_t shown = std::min(layers.size(), kMaxShownLayers);
   return fmt::format("{}{}",
                      fmt::join(layers.begin(), layers.begin() + static_cast<long>(shown), ", "),
                      shown < layers.size() ? " ..." : "");
@@ -96,14 +98,14 @@ void compare_filters(const WeightsFile& file, const Lines& layers, const Weights
   const std::set<std::string> there(layers.begin(), layers.end());
   for (const std::string& layer : there) {
     if (!here.blurred.contains(layer))
-      lines.push_back(differs(layer + ".blur_filter", "a filter", "none"));
+      lines.push_back(difference_text(layer + ".blur_filter", "a filter", "none"));
     else if (!is_blur_filter(*file.find(layer + ".blur_filter")))
       lines.push_back(
-          differs(layer + ".blur_filter", "other values", "[1, 2, 1] x [1, 2, 1] / 16"));
+          difference_text(layer + ".blur_filter", "other values", "[1, 2, 1] x [1, 2, 1] / 16"));
   }
   for (const auto& [layer, channels] : here.blurred) {
     if (!there.contains(layer))
-      lines.push_back(differs(layer + ".blur_filter", "none", "a filter"));
+      lines.push_back(difference_text(layer + ".blur_filter", "none", "a filter"));
   }
 }
 
@@ -115,24 +117,24 @@ Lines compare_networks(const WeightsFile& file, const std::optional<WeightsSpec>
   const Lines filters = filtered_layers(file.records(), spec);
   if (spec && spec->arch != here.arch) {
     // The options of different architectures cannot be compared.
-    lines.push_back(differs("model.arch", spec->arch, here.arch));
+    lines.push_back(difference_text("model.arch", spec->arch, here.arch));
   } else if (spec) {
     compare_params(*spec, here, lines);
   }
   if (spec && spec->in_channels != here.in_channels)
-    lines.push_back(differs("model.in_channels", std::to_string(spec->in_channels),
-                            std::to_string(here.in_channels)));
+    lines.push_back(difference_text("model.in_channels", std::to_string(spec->in_channels),
+                                    std::to_string(here.in_channels)));
   const bool blurpool = !filters.empty() || (spec && spec->blurpool);
   if (blurpool != here.blurpool && (spec || blurpool)) {
-    lines.push_back(differs("blurpool", either(blurpool), either(here.blurpool)));
+    lines.push_back(difference_text("blurpool", bool_text(blurpool), bool_text(here.blurpool)));
     if (!filters.empty())
       lines.back() += fmt::format(" (blur_filter of {})", first_layers(filters));
   } else if (blurpool && (!spec || spec->arch == here.arch)) {
     compare_filters(file, filters, here, lines);
   }
   if (!spec && !blurpool && here.blurpool) {
-    lines.push_back(
-        differs("blurpool", "unknown (neither a model spec nor blur_filter)", either(true)));
+    lines.push_back(difference_text("blurpool", "unknown (neither a model spec nor blur_filter)",
+                                    bool_text(true)));
   }
   return lines;
 }
@@ -144,7 +146,7 @@ std::string shown(const std::vector<double>& mean, const std::vector<double>& st
 
 bool same_numbers(const std::vector<double>& a, const std::vector<double>& b) {
   return std::ranges::equal(a, b, [](double x, double y) {
-    return std::abs(x - y) <= kSameNumber * std::max(std::abs(x), std::abs(y));
+    return std::abs(x - y) <= kRelativeTolerance * std::max(std::abs(x), std::abs(y));
   });
 }
 
@@ -153,22 +155,22 @@ Lines compare_data(const WeightsSpec& there, const WeightsSpec& here, WeightsUse
   Lines lines;
   const bool same_count = there.num_classes == here.num_classes;
   if (!same_count && use == WeightsUse::evaluate) {
-    lines.push_back(
-        differs("classes", std::to_string(there.num_classes), std::to_string(here.num_classes)));
+    lines.push_back(difference_text("classes", std::to_string(there.num_classes),
+                                    std::to_string(here.num_classes)));
   }
-  const auto &old_names = there.class_names, &new_names = here.class_names;
+  const auto &names_there = there.class_names, &names_here = here.class_names;
   // In training, a last layer for another number of classes is replaced, so the old names of the
   // classes do not matter.
   const bool compares = same_count || use == WeightsUse::evaluate;
-  if (compares && !old_names.empty() && !new_names.empty() && old_names != new_names) {
-    const auto [a, b] = std::ranges::mismatch(old_names, new_names);
-    lines.push_back(differs(fmt::format("name of class {}", a - old_names.begin()),
-                            a == old_names.end() ? "none" : fmt::format("'{}'", *a),
-                            b == new_names.end() ? "none" : fmt::format("'{}'", *b)));
+  if (compares && !names_there.empty() && !names_here.empty() && names_there != names_here) {
+    const auto [a, b] = std::ranges::mismatch(names_there, names_here);
+    lines.push_back(difference_text(fmt::format("name of class {}", a - names_there.begin()),
+                                    a == names_there.end() ? "none" : fmt::format("'{}'", *a),
+                                    b == names_here.end() ? "none" : fmt::format("'{}'", *b)));
   }
   if (!same_numbers(there.mean, here.mean) || !same_numbers(there.std, here.std)) {
     lines.push_back(
-        differs("normalisation", shown(there.mean, there.std), shown(here.mean, here.std)));
+        difference_text("normalisation", shown(there.mean, there.std), shown(here.mean, here.std)));
   }
   return lines;
 }
@@ -180,7 +182,7 @@ WeightsSpec describe_weights(const Recipe& recipe, const TrainPlan& plan,
                              const data::BetonReader* data, WeightsUse use) {
   WeightsSpec spec;
   spec.arch = plan.model.arch;
-  spec.params = given_params(registries.models, plan.model);
+  spec.params = non_default_params(registries.models, plan.model);
   spec.blurpool = plan.model.blurpool;
   if (spec.blurpool) spec.blurred = models::blurred_layers(model);
   spec.num_classes = plan.model.num_classes;
@@ -190,7 +192,7 @@ WeightsSpec describe_weights(const Recipe& recipe, const TrainPlan& plan,
     spec.class_names =
         label_names(*data, trains ? recipe.train_pipeline : recipe.val_pipeline, recipe.config);
   }
-  const data::ImagePipeline& images = evaluated_images(recipe, data);
+  const data::ImagePipeline& images = eval_image_pipeline(recipe, data);
   if (!images.type || images.normalized) {
     spec.mean = images.normalize.mean;
     spec.std = images.normalize.std;
@@ -199,27 +201,27 @@ WeightsSpec describe_weights(const Recipe& recipe, const TrainPlan& plan,
   return spec;
 }
 
-void check_weights(const WeightsFile& file, const WeightsSpec& wanted, WeightsUse use,
+void check_weights(const WeightsFile& file, const WeightsSpec& expected, WeightsUse use,
                    bool strict) {
   const std::optional<WeightsSpec> spec = spec_of(file);
-  Lines network = compare_networks(file, spec, wanted);
-  Lines data = spec ? compare_data(*spec, wanted, use) : Lines{};
-  Lines& refused = network;
+  Lines network = compare_networks(file, spec, expected);
+  Lines data = spec ? compare_data(*spec, expected, use) : Lines{};
+  Lines& differences = network;
   if (use == WeightsUse::evaluate) {
-    refused.insert(refused.end(), data.begin(), data.end());
+    differences.insert(differences.end(), data.begin(), data.end());
     data.clear();
   }
-  if (!refused.empty() && strict) {
+  if (!differences.empty() && strict) {
     throw CheckpointError(fmt::format(
         "{}: expected weights for the network and data of the recipe, got other "
         "weights:\n  {}\nGive the recipe that the weights were trained with, or load them with "
         "--model.weights_check=off",
-        file.path().string(), fmt::join(refused, "\n  ")));
+        file.path().string(), fmt::join(differences, "\n  ")));
   }
-  refused.insert(refused.end(), data.begin(), data.end());
-  if (!refused.empty()) {
+  differences.insert(differences.end(), data.begin(), data.end());
+  if (!differences.empty()) {
     log_warning("{}: the weights were trained for a different network or different data:\n  {}",
-                file.path().string(), fmt::join(refused, "\n  "));
+                file.path().string(), fmt::join(differences, "\n  "));
   }
 }
 
@@ -237,9 +239,10 @@ void check_class_count(const Recipe& recipe, const data::BetonReader& data) {
       fmt::format("{}: expected weights for {} classes, as {} has, got weights for {}",
                   model.weights, named, data.path().string(), classes);
   if (model.weights_check == "on") {
-    throw CheckpointError(message +
-                          ". Set data.val_dataset to a dataset with these classes, or load them "
-                          "with --model.weights_check=off");
+    throw CheckpointError(
+        message +
+        ". Set data.val_dataset to a dataset with the classes of the weights, or load them "
+        "with --model.weights_check=off");
   }
   log_warning("{}", message);
 }

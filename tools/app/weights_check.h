@@ -27,16 +27,17 @@ enum class WeightsUse {
                                            const data::BetonReader* data,
                                            WeightsUse use = WeightsUse::train);
 
-/// Compares the weights of `file` with the network that `wanted` describes. If that network has
+/// Compares the weights of `file` with the network that `expected` describes. If that network has
 /// BlurPool, a file without a spec must have ffcv-imagenet's `blur_filter` tensors. Options of the
 /// model that have no effect in evaluation, such as `zero_init_residual`, may differ.
 /// @param strict `model.weights_check: on`; false: differences are only warnings.
 /// @throws CheckpointError naming the file and all differences, with both values
-void check_weights(const WeightsFile& file, const WeightsSpec& wanted, WeightsUse use, bool strict);
+void check_weights(const WeightsFile& file, const WeightsSpec& expected, WeightsUse use,
+                   bool strict);
 
-/// For eval and predict: compares the number of classes of `model.weights` with the number of class
-/// names of a dataset, if check_weights() cannot, because the file has no names of classes (it has
-/// no spec, such as one of torchvision) and model.num_classes is not given.
+/// For eval and predict, without model.num_classes: compares the number of classes of
+/// `model.weights` with the number of class names of a dataset. Weights that have class names are
+/// skipped, because check_weights() compares these.
 /// @throws CheckpointError naming both numbers; with `model.weights_check: off`, this is a warning
 void check_class_count(const Recipe& recipe, const data::BetonReader& data);
 
@@ -45,8 +46,8 @@ void check_class_count(const Recipe& recipe, const data::BetonReader& data);
 void warn_of_unnamed_labels(const Recipe& recipe, const data::BetonReader& data,
                             std::int64_t classes);
 
-/// Warns if `file` contains weights of a checkpoint in place of which its run evaluates averages
-/// (ema, swa).
+/// Warns if `file` contains the plain weights of a checkpoint whose run evaluates averages (ema,
+/// swa).
 void warn_of_averages(const WeightsFile& file);
 
 /// The number of classes of the weights: from their model spec, else from the last layer if it has

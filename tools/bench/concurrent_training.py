@@ -4,7 +4,7 @@
     concurrent_training.py [--models 1,2,4] [--rounds 3] [--recipe R.yaml] [--json F] [--svg F] [-- KEYS of the recipe]
 
 Each model is trained by a separate `precast train`. K models share the cores: each has cores / K threads for computing
-and as many for loading; with G GPUs, model i uses GPU i modulo G. Each round measures each number of models
+and the same number for loading; with G GPUs, model i uses GPU i modulo G. Each round measures each number of models
 once; figures are medians over the rounds. Without a recipe, `precast new recipe` writes one for a small network and a
 dataset of noise (--samples, --px). Prints a Markdown table:
 
@@ -85,13 +85,13 @@ def train_together(args, recipe, models):
 
 
 def figures_of(models, rounds):
-    def middle(value):
+    def median(value):
         return statistics.median(map(value, rounds))
 
-    return {"models": models, "seconds": middle(lambda r: r["seconds"]),
-            "images_per_second_each": middle(lambda r: statistics.median(r["images_per_second"])),
-            "images_per_second_all": middle(lambda r: sum(r["images_per_second"])),
-            "proportional_bytes": middle(lambda r: r["proportional_bytes"]), "rounds": rounds}
+    return {"models": models, "seconds": median(lambda r: r["seconds"]),
+            "images_per_second_each": median(lambda r: statistics.median(r["images_per_second"])),
+            "images_per_second_all": median(lambda r: sum(r["images_per_second"])),
+            "proportional_bytes": median(lambda r: r["proportional_bytes"]), "rounds": rounds}
 
 
 def main():

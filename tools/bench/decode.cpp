@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/core/error.h"
+#include "framework/core/format.h"
 #include "framework/core/progress.h"
 #include "tools/bench/decode_run.h"
 #include "tools/cli/arguments.h"
@@ -54,7 +55,7 @@ ordered_json summarise(const DecodeMode& mode, const std::vector<ordered_json>& 
 }
 
 void print_rows(const std::vector<ordered_json>& rows) {
-  std::vector<std::vector<std::string>> table = {{"decoder", "region", "decode us", "least - most",
+  std::vector<std::vector<std::string>> table = {{"decoder", "region", "decode us", "min - max",
                                                   "img/CPU-s", "MB/CPU-s", "Mpx/CPU-s", "resize us",
                                                   "both img/CPU-s", "img/s", "vs first"}};
   const auto value = [](const ordered_json& row, const char* key) {
@@ -158,7 +159,7 @@ bool any_indexed(const std::vector<DecodeMode>& modes) {
 ordered_json decode_json(const StoredJpegs& jpegs, const DecodeTask& task, std::size_t index_bytes,
                          const std::vector<ordered_json>& rows) {
   ordered_json all = {{"jpegs", jpegs.all().size()},
-                      {"raw", jpegs.raw()},
+                      {"raw", jpegs.raw_count()},
                       {"image_size", task.image_size_px},
                       {"threads", task.threads},
                       {"dct", task.accurate_dct ? "islow" : "ifast"},
@@ -175,7 +176,9 @@ void print_head(const StoredJpegs& jpegs, const DecodeTask& task, std::size_t in
     return format_count(static_cast<std::uint64_t>(number), one);
   };
   fmt::print("{}{}; resized to {} px; {}; medians of {}\n{}\n", count(jpegs.all().size(), "JPEG"),
-             jpegs.raw() > 0 ? fmt::format(" ({} left out)", count(jpegs.raw(), "raw image")) : "",
+             jpegs.raw_count() > 0
+                 ? fmt::format(" ({} left out)", count(jpegs.raw_count(), "raw image"))
+                 : "",
              task.image_size_px, count(task.threads, "thread"), count(rounds, "round"),
              cpu_text(cpu_facts()));
   if (index_bytes > 0)

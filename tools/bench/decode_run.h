@@ -15,7 +15,7 @@ struct NamedDecoder {
   bool libjpeg_only = false;
   /// Whether it can start in the middle of a scan.
   bool indexed = false;
-  /// Whether it decodes one part of a scan after the other.
+  /// Whether it decodes the parts of a scan one after the other instead of interleaved.
   bool no_lanes = false;
 };
 inline constexpr std::array kDecoders = {NamedDecoder{"libjpeg", true}, NamedDecoder{"own"},

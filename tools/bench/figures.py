@@ -12,7 +12,7 @@ COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd")
 
 
 def run(command, **more):
-    """Returns the output of a command. If the command fails, ends the script with its message."""
+    """Returns the output of a command. If the command fails, the script exits with the command's error message."""
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, **more)
     if done.returncode != 0:
         sys.exit(f"{pathlib.Path(sys.argv[0]).stem}: expected success, got exit code {done.returncode} "
@@ -50,11 +50,11 @@ def line_chart(title, x_label, y_label, series):
     """A line chart of {name: [(x, y)]} as SVG; both axes begin at 0."""
     width, height, left, top, below = 640, 360, 70, 40, 60
     right = width - 190
-    x_most = max(x for points in series.values() for x, _ in points)
-    y_most = 1.1 * max(y for points in series.values() for _, y in points)
+    x_max = max(x for points in series.values() for x, _ in points)
+    y_max = 1.1 * max(y for points in series.values() for _, y in points)
 
-    def place(x, y):
-        return left + (right - left) * x / x_most, height - below - (height - below - top) * y / y_most
+    def to_pixels(x, y):
+        return left + (right - left) * x / x_max, height - below - (height - below - top) * y / y_max
 
     def text(x, y, words, anchor="middle", more=""):
         words = words.replace("&", "&amp;").replace("<", "&lt;")
@@ -65,16 +65,16 @@ def line_chart(title, x_label, y_label, series):
              text(left, 20, title, "start", 'font-size="14"'), text((left + right) / 2, height - 15, x_label),
              text(left, top - 8, y_label, "start")]
     for i in range(5):
-        x_value, y_value = x_most * i / 4, y_most * i / 4
-        x, y = place(x_value, y_value)
+        x_value, y_value = x_max * i / 4, y_max * i / 4
+        x, y = to_pixels(x_value, y_value)
         parts += [f'<path d="M{left} {y:.1f}H{right}" stroke="#ddd"/>', text(left - 6, y + 4, f"{y_value:.4g}", "end"),
                   text(x, height - below + 18, f"{x_value:.4g}")]
     for i, (name, points) in enumerate(series.items()):
         colour = COLOURS[i % len(COLOURS)]
-        places = [place(x, y) for x, y in sorted(points)]
-        line = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+        coordinates = [to_pixels(x, y) for x, y in sorted(points)]
+        line = " ".join(f"{x:.1f},{y:.1f}" for x, y in coordinates)
         parts.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in places]
+        parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in coordinates]
         parts.append(text(right + 12, top + 18 * i, name, "start", f'fill="{colour}"'))
     return "\n".join([*parts, "</svg>"]) + "\n"
 

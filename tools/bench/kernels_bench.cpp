@@ -2,16 +2,15 @@
 // crops of FFCV's training distribution (scale 0.08 to 1). Not a test and not installed:
 //     ninja -C build kernels_bench && build/bin/kernels_bench [area|bilinear|antialias]
 // raw-256 uses 64 images, so that the pixels come from memory, as when reading a file; jpeg-512
-// uses 4 images, so that they are still in the cache, as after decoding. The columns "planes" and
-// "f16 pl." read three colour planes instead of interleaved pixels if Resizer::prefers_planes()
-// says so.
+// uses 4 images, so that they are still in the cache, as after decoding. For the columns "planes"
+// and "f16 pl.", crops for which Resizer::prefers_planes() is true are read from three colour
+// planes instead of interleaved pixels.
 
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
-#include <ctime>
 #include <string_view>
 #include <vector>
 
@@ -20,6 +19,7 @@
 #include "data/transforms/random_resized_crop.h"
 #include "framework/core/rng.h"
 #include "tools/cli/cpu.h"
+#include "tools/cli/stopwatch.h"
 
 namespace precast::tools {
 namespace {
@@ -30,12 +30,6 @@ using data::Rect;
 
 constexpr int kCrops = 256;
 constexpr int kPasses = 25;
-
-double thread_cpu_us() {
-  timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) * 1e6 + static_cast<double>(now.tv_nsec) * 1e-3;
-}
 
 struct CropMix {
   std::string_view name;
@@ -98,9 +92,10 @@ template <typename Resize>
 double us_per_image(const CropMix& mix, Resize resize) {
   std::vector<double> passes;
   for (int pass = 0; pass < kPasses; ++pass) {
-    const double begin = thread_cpu_us();
+    const double begin = thread_cpu_seconds();
     for (std::size_t i = 0; i < mix.crops.size(); ++i) resize(i, i % 2 == 1);
-    passes.push_back((thread_cpu_us() - begin) / static_cast<double>(mix.crops.size()));
+    const double us = (thread_cpu_seconds() - begin) * 1e6;
+    passes.push_back(us / static_cast<double>(mix.crops.size()));
   }
   return *std::ranges::min_element(passes);
 }

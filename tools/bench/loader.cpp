@@ -12,7 +12,7 @@
 #include "data/beton/reader.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
-#include "framework/core/progress.h"
+#include "framework/core/format.h"
 #include "tools/bench/loader_point.h"
 #include "tools/bench/loader_table.h"
 #include "tools/cli/arguments.h"
@@ -33,7 +33,7 @@ namespace {
 namespace po = boost::program_options;
 using nlohmann::ordered_json;
 
-/// Names and values of the settings that the sweep varies; all others are the same in every point.
+/// Names and values of the settings that the sweep varies.
 std::vector<std::pair<std::string, std::string>> changing(const LoaderPoint& point,
                                                           const std::vector<LoaderPoint>& sweep) {
   auto values = point.setting.values();
@@ -66,9 +66,9 @@ ordered_json as_json(const LoaderPoint& point, const LoaderPoint& first) {
 std::vector<std::string> head_of(const std::vector<LoaderPoint>& points) {
   std::vector<std::string> head;
   for (const auto& [name, value] : changing(points[0], points)) head.push_back(name);
-  head.insert(head.end(), {"img/s", "least - most", "img/CPU-s", "least - most", "vs first",
+  head.insert(head.end(), {"img/s", "min - max", "img/CPU-s", "min - max", "vs first",
                            "vs first/CPU-s", "cores busy", "own MB", "peak MB"});
-  if (points[0].effort.cold) head.emplace_back("cached");
+  if (points[0].run_options.cold) head.emplace_back("cached");
   return head;
 }
 
@@ -77,14 +77,14 @@ std::vector<std::string> row_of(const LoaderPoint& point, const std::vector<Load
   std::vector<std::string> row;
   for (const auto& [name, value] : changing(point, points)) row.push_back(value);
   row.insert(row.end(),
-             {fmt::format("{:.0f}", point.middle(rate)), point.span(rate),
-              fmt::format("{:.0f}", point.middle(cpu_rate)), point.span(cpu_rate),
+             {fmt::format("{:.0f}", point.median_of(rate)), point.min_max_text(rate),
+              fmt::format("{:.0f}", point.median_of(cpu_rate)), point.min_max_text(cpu_rate),
               fmt::format("{:.2f}", point.ratio(rate, points[0])),
               fmt::format("{:.2f}", point.ratio(cpu_rate, points[0])), cores_busy_text(point),
-              fmt::format("{:.0f}", point.middle("anonymous_bytes") / 1e6),
-              fmt::format("{:.0f}", point.middle("peak_resident_bytes") / 1e6)});
-  if (point.effort.cold)
-    row.push_back(fmt::format("{:.0f} %", 100 * point.middle("cached_before")));
+              fmt::format("{:.0f}", point.median_of("anonymous_bytes") / 1e6),
+              fmt::format("{:.0f}", point.median_of("peak_resident_bytes") / 1e6)});
+  if (point.run_options.cold)
+    row.push_back(fmt::format("{:.0f} %", 100 * point.median_of("cached_before")));
   return row;
 }
 
@@ -111,23 +111,23 @@ std::string chart(const std::string& file, const std::vector<LoaderPoint>& point
   for (const LoaderPoint& point : points) {
     bars.push_back(
         {.label = in_words(changing(point, points)),
-         .value = point.middle("images_per_second"),
-         .note = fmt::format("{:.0f} img/CPU-s", point.middle("images_per_cpu_second"))});
+         .value = point.median_of("images_per_second"),
+         .note = fmt::format("{:.0f} img/CPU-s", point.median_of("images_per_cpu_second"))});
   }
   return svg_file(bar_chart_svg(
       {.title = "Batches of " + file, .unit = "img/s", .bars = bars, .scale = Scale::logarithmic}));
 }
 
-LoaderEffort read_effort(const Arguments& arguments) {
-  LoaderEffort effort = read_measuring(arguments);
+LoaderRunOptions read_run_options(const Arguments& arguments) {
+  LoaderRunOptions run_options = read_measuring(arguments);
   const bool replace =
       find_name("on-corrupt", {"fail", "replace"}, arguments.text("on-corrupt")) == 1;
-  effort.on_corrupt = replace ? data::OnCorrupt::replace : data::OnCorrupt::fail;
-  effort.verify = arguments.has("verify");
-  effort.layouts = read_layouts(arguments);
-  if (auto pipeline = read_pipeline(arguments, /*train=*/!effort.val))
-    effort.pipeline = std::make_shared<const data::Pipeline>(std::move(*pipeline));
-  return effort;
+  run_options.on_corrupt = replace ? data::OnCorrupt::replace : data::OnCorrupt::fail;
+  run_options.verify = arguments.has("verify");
+  run_options.layouts = read_layouts(arguments);
+  if (auto pipeline = read_pipeline(arguments, /*train=*/!run_options.val))
+    run_options.pipeline = std::make_shared<const data::Pipeline>(std::move(*pipeline));
+  return run_options;
 }
 
 void add_damage_options(po::options_description& options) {
@@ -174,23 +174,23 @@ ordered_json sweep_json(const std::string& file, std::uint64_t samples, int roun
   ordered_json all = {{"file", file}, {"samples", samples}};
   all.update(cpu_json(cpu_facts()));
   all.update({{"rounds", rounds},
-              {"cold", points[0].effort.cold},
-              {"val", points[0].effort.val},
+              {"cold", points[0].run_options.cold},
+              {"val", points[0].run_options.val},
               {"replaced", all_replaced(points)},
               {"points", ordered_json::array()}});
   for (const LoaderPoint& point : points) all["points"].push_back(as_json(point, points[0]));
   return all;
 }
 
-int run_sweep(const Arguments& arguments, const LoaderEffort& effort) {
+int run_sweep(const Arguments& arguments, const LoaderRunOptions& run_options) {
   const std::string file = arguments.text("FILE.beton");
   std::vector<LoaderPoint> points;
   for (const LoaderSetting& setting : read_sweep(arguments))
-    points.push_back({in_words(setting.values()), file, setting, effort});
+    points.push_back({in_words(setting.values()), file, setting, run_options});
   // Opens the file once, to report a wrong file immediately. Closes it again, because mapped pages
   // cannot be dropped from the page cache.
   const std::uint64_t samples =
-      data::BetonReader(file, data::BlobAccess::mapped, effort.layouts).size();
+      data::BetonReader(file, data::BlobAccess::mapped, run_options.layouts).size();
   return measure_and_report(arguments, file, samples, std::move(points));
 }
 
@@ -200,8 +200,8 @@ bool is_config_file(std::string word) {
   return word == "--config-file";
 }
 
-/// Whether the command line names a recipe as the data to load. False with --help, because this
-/// program prints the help itself.
+/// Whether the data to load is a recipe. False with --help, because this program prints the help
+/// itself.
 bool names_recipe(const std::vector<std::string>& args) {
   for (const char* help : {"--help", "-h"})
     if (std::ranges::find(args, help) != args.end()) return false;
@@ -229,24 +229,24 @@ void add_measuring_options(po::options_description& options) {
       "svg", po::value<std::string>()->value_name("FILE"), kSvgHelp)("json", kJsonHelp);
 }
 
-LoaderEffort read_measuring(const Arguments& arguments) {
+LoaderRunOptions read_measuring(const Arguments& arguments) {
   check_range("runs", arguments.get<int>("runs"), 1, 10'000);
-  LoaderEffort effort = {.val = arguments.has("val"),
-                         .passes = arguments.get<std::int64_t>("passes"),
-                         .seconds = arguments.get<double>("seconds"),
-                         .samples = arguments.get<std::int64_t>("pass-samples"),
-                         .cold = arguments.has("cold")};
-  check_range("passes", effort.passes, 0, 1'000'000);
-  check_range("pass-samples", effort.samples, 0, INT_MAX);
-  if (!(effort.seconds > 0 && effort.seconds <= 3600))
+  LoaderRunOptions run_options = {.val = arguments.has("val"),
+                                  .passes = arguments.get<std::int64_t>("passes"),
+                                  .seconds = arguments.get<double>("seconds"),
+                                  .samples = arguments.get<std::int64_t>("pass-samples"),
+                                  .cold = arguments.has("cold")};
+  check_range("passes", run_options.passes, 0, 1'000'000);
+  check_range("pass-samples", run_options.samples, 0, INT_MAX);
+  if (!(run_options.seconds > 0 && run_options.seconds <= 3600))
     throw ConfigError(fmt::format("--seconds: expected a number above 0 and at most 3600, got {}",
-                                  effort.seconds));
-  if (effort.cold && arguments.given("seconds") && !arguments.given("passes"))
+                                  run_options.seconds));
+  if (run_options.cold && arguments.given("seconds") && !arguments.given("passes"))
     throw ConfigError(
         "--seconds: expected --passes instead with --cold, because only the first pass reads from "
         "disk");
-  if (effort.cold && effort.passes == 0) effort.passes = 1;
-  return effort;
+  if (run_options.cold && run_options.passes == 0) run_options.passes = 1;
+  return run_options;
 }
 
 int measure_and_report(const Arguments& arguments, const std::string& file, std::uint64_t samples,
@@ -267,9 +267,10 @@ int run_bench_loader(const std::vector<std::string>& args) {
   Arguments arguments = loader_arguments();
   if (!arguments.parse(args)) return 0;
   check_table_options(arguments);
-  const LoaderEffort effort = read_effort(arguments);
-  return arguments.has("table") ? run_loader_table(arguments, effort, arguments.get<int>("runs"))
-                                : run_sweep(arguments, effort);
+  const LoaderRunOptions run_options = read_run_options(arguments);
+  return arguments.has("table")
+             ? run_loader_table(arguments, run_options, arguments.get<int>("runs"))
+             : run_sweep(arguments, run_options);
 }
 
 }  // namespace precast::tools

@@ -19,7 +19,7 @@ int run_bench_loader(const std::vector<std::string>& args);
 /// The options that say what to measure and what to print. They apply to files and recipes. @{
 void add_measuring_options(boost::program_options::options_description& options);
 /// @throws ConfigError
-[[nodiscard]] LoaderEffort read_measuring(const Arguments& arguments);
+[[nodiscard]] LoaderRunOptions read_measuring(const Arguments& arguments);
 /// @}
 
 /// Measures each point --runs times, then prints a table or, with --json, JSON. With --svg, also

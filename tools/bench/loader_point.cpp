@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "framework/core/format.h"
 #include "framework/core/progress.h"
 #include "framework/core/system.h"
 #include "tools/cli/median.h"
@@ -33,11 +34,11 @@ std::vector<double> LoaderPoint::figures(const char* key) const {
   return values;
 }
 
-double LoaderPoint::middle(const char* key) const {
+double LoaderPoint::median_of(const char* key) const {
   return median(figures(key));
 }
 
-std::string LoaderPoint::span(const char* key) const {
+std::string LoaderPoint::min_max_text(const char* key) const {
   const std::vector<double> values = figures(key);
   return fmt::format("{:.0f} - {:.0f}", std::ranges::min(values), std::ranges::max(values));
 }
@@ -66,7 +67,7 @@ void measure_points(int rounds, std::vector<LoaderPoint>& points) {
       show();
       // The epochs of two rounds do not overlap, so every pass has different orders and crops.
       const std::int64_t epoch = 1 + std::int64_t{round} * 1'000'000;
-      point.runs.push_back(run_loaders(point.file, point.setting, point.effort, epoch, show));
+      point.runs.push_back(run_loaders(point.file, point.setting, point.run_options, epoch, show));
       ++done;
     }
   }
@@ -82,8 +83,8 @@ ordered_json figures_json(const LoaderPoint& point, const LoaderPoint* first) {
     if (first != nullptr) all[std::string(key) + "_to_first"] = point.ratio(key, *first);
   }
   for (const char* key : {"peak_resident_bytes", "proportional_bytes", "anonymous_bytes"})
-    all[key] = static_cast<std::int64_t>(point.middle(key));
-  if (point.effort.cold) all["cached_before"] = point.middle("cached_before");
+    all[key] = static_cast<std::int64_t>(point.median_of(key));
+  if (point.run_options.cold) all["cached_before"] = point.median_of("cached_before");
   all["runs"] = point.runs;
   return all;
 }
@@ -110,7 +111,8 @@ void print_replaced(const std::vector<LoaderPoint>& points) {
 }
 
 std::string cores_busy_text(const LoaderPoint& point) {
-  const double busy = point.middle("images_per_second") / point.middle("images_per_cpu_second");
+  const double busy =
+      point.median_of("images_per_second") / point.median_of("images_per_cpu_second");
   return fmt::format("{:.2f}{}", busy, point.has_more_threads_than_cores() ? "*" : "");
 }
 

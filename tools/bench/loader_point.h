@@ -16,15 +16,15 @@ struct LoaderPoint {
   std::string name;
   std::filesystem::path file;
   LoaderSetting setting;
-  LoaderEffort effort;
+  LoaderRunOptions run_options;
   /// The results of run_loaders() in each round.
   std::vector<nlohmann::ordered_json> runs = {};
 
   /// The figure `key` of each round, and the median over the rounds.
   [[nodiscard]] std::vector<double> figures(const char* key) const;
-  [[nodiscard]] double middle(const char* key) const;
-  /// "least - most" of a figure.
-  [[nodiscard]] std::string span(const char* key) const;
+  [[nodiscard]] double median_of(const char* key) const;
+  /// "min - max" of a figure.
+  [[nodiscard]] std::string min_max_text(const char* key) const;
   /// The median over rounds of the ratio to another point.
   [[nodiscard]] double ratio(const char* key, const LoaderPoint& other) const;
   [[nodiscard]] bool has_more_threads_than_cores() const;

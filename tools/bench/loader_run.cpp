@@ -6,8 +6,8 @@
 #include "data/beton/reader.h"
 #include "data/loader/loader.h"
 #include "data/loader/memory_plan.h"
+#include "tools/bench/page_cache.h"
 #include "tools/bench/process_memory.h"
-#include "tools/bench/read_pass.h"
 #include "tools/bench/side_by_side.h"
 #include "tools/cli/stopwatch.h"
 
@@ -20,15 +20,17 @@ using nlohmann::ordered_json;
 class MeasuredLoader {
  public:
   MeasuredLoader(const data::BetonReader& reader, const LoaderSetting& setting,
-                 const LoaderEffort& effort, std::uint64_t seed)
+                 const LoaderRunOptions& run_options, std::uint64_t seed)
       : size_px_(setting.image_size_px),
-        options_(loader_options(reader, setting, effort)),
-        plan_(data::plan_memory(reader, pipeline(setting, effort), options_, size_px_)),
-        loader_(reader, pipeline(setting, effort), with_seed(options_, seed)) {
-    const std::int64_t wanted = (effort.samples + setting.batch_size - 1) / setting.batch_size;
-    // Loads the last batches of a pass: if it stopped after the first ones, samples that are
-    // already decoded would be discarded.
-    if (effort.samples > 0) first_batch_ = std::max<std::int64_t>(0, loader_.batches() - wanted);
+        options_(loader_options(reader, setting, run_options)),
+        plan_(data::plan_memory(reader, pipeline(setting, run_options), options_, size_px_)),
+        loader_(reader, pipeline(setting, run_options), with_seed(options_, seed)) {
+    const std::int64_t batch_limit =
+        (run_options.samples + setting.batch_size - 1) / setting.batch_size;
+    // Loads the last batches of a pass, because stopping after the first batches would discard
+    // samples that are already decoded.
+    if (run_options.samples > 0)
+      first_batch_ = std::max<std::int64_t>(0, loader_.batches() - batch_limit);
   }
 
   /// @return the number of images.
@@ -54,17 +56,18 @@ class MeasuredLoader {
  private:
   static data::LoaderOptions loader_options(const data::BetonReader& reader,
                                             const LoaderSetting& setting,
-                                            const LoaderEffort& effort) {
-    if (effort.recipe != nullptr) return effort.recipe->options(reader);
+                                            const LoaderRunOptions& run_options) {
+    if (run_options.recipe != nullptr) return run_options.recipe->options(reader);
     data::LoaderOptions options = setting.loader_options(reader);
-    options.on_corrupt = effort.on_corrupt;
-    options.verify = effort.verify;
+    options.on_corrupt = run_options.on_corrupt;
+    options.verify = run_options.verify;
     return options;
   }
-  static data::Pipeline pipeline(const LoaderSetting& setting, const LoaderEffort& effort) {
-    if (effort.recipe != nullptr) return effort.recipe->pipeline;
-    return effort.pipeline != nullptr ? setting.formatted(*effort.pipeline)
-                                      : setting.pipeline(effort.val);
+  static data::Pipeline pipeline(const LoaderSetting& setting,
+                                 const LoaderRunOptions& run_options) {
+    if (run_options.recipe != nullptr) return run_options.recipe->pipeline;
+    return run_options.pipeline != nullptr ? setting.formatted(*run_options.pipeline)
+                                           : setting.pipeline(run_options.val);
   }
   static data::LoaderOptions with_seed(data::LoaderOptions options, std::uint64_t seed) {
     options.seed = seed;
@@ -78,12 +81,13 @@ class MeasuredLoader {
   data::Loader loader_;
 };
 
-/// Runs as many passes as `effort` asks for. @return the number of images.
-std::int64_t measured_passes(MeasuredLoader& loader, const LoaderEffort& effort, std::int64_t epoch,
-                             const Stopwatch& watch) {
+/// Runs the passes that `run_options` specifies. @return the number of images.
+std::int64_t measured_passes(MeasuredLoader& loader, const LoaderRunOptions& run_options,
+                             std::int64_t epoch, const Stopwatch& watch) {
   std::int64_t images = 0;
   for (std::int64_t pass = 0;
-       effort.passes > 0 ? pass < effort.passes : pass == 0 || watch.seconds() < effort.seconds;
+       run_options.passes > 0 ? pass < run_options.passes
+                              : pass == 0 || watch.seconds() < run_options.seconds;
        ++pass)
     images += loader.pass(epoch + pass);
   return images;
@@ -99,18 +103,19 @@ ordered_json worker_seconds(const SourceTimes& after, const SourceTimes& before)
 /// The measurement of one process. @param seed differs between processes, so that their orders and
 /// crops differ.
 ordered_json measure(const std::filesystem::path& file, const LoaderSetting& setting,
-                     const LoaderEffort& effort, std::int64_t epoch, std::uint64_t seed,
+                     const LoaderRunOptions& run_options, std::int64_t epoch, std::uint64_t seed,
                      const std::function<void()>& start) {
-  const auto reader = effort.recipe != nullptr ? effort.recipe->open()
-                                               : std::make_unique<data::BetonReader>(
-                                                     file, setting.access(), effort.layouts);
-  MeasuredLoader loader(*reader, setting, effort, seed);
-  if (!effort.cold) loader.pass(0);
+  const auto reader =
+      run_options.recipe != nullptr
+          ? run_options.recipe->open()
+          : std::make_unique<data::BetonReader>(file, setting.access(), run_options.layouts);
+  MeasuredLoader loader(*reader, setting, run_options, seed);
+  if (!run_options.cold) loader.pass(0);
   const double waited = loader.seconds_waited();
   const SourceTimes before = loader.times();
   start();
   const Stopwatch watch;
-  const std::int64_t images = measured_passes(loader, effort, epoch, watch);
+  const std::int64_t images = measured_passes(loader, run_options, epoch, watch);
   const double seconds = watch.seconds();
   const double cpu = watch.cpu_seconds();
   const ProcessMemory memory = process_memory();
@@ -149,21 +154,22 @@ void add_process(ordered_json& all, const ordered_json& other) {
 }  // namespace
 
 ordered_json run_loaders(const std::filesystem::path& file, const LoaderSetting& setting,
-                         const LoaderEffort& effort, std::int64_t epoch,
-                         const std::function<void()>& waiting) {
-  if (effort.cold) drop_from_page_cache(file);
-  const double cached = effort.cold ? cached_share(file) : 0;
-  const auto told = run_side_by_side(
+                         const LoaderRunOptions& run_options, std::int64_t epoch,
+                         const std::function<void()>& on_wait) {
+  if (run_options.cold) drop_from_page_cache(file);
+  const double cached = run_options.cold ? cached_share(file) : 0;
+  const auto results = run_side_by_side(
       setting.processes,
       [&](int number, const std::function<void()>& start) {
-        return measure(file, setting, effort, epoch, static_cast<std::uint64_t>(number), start)
+        return measure(file, setting, run_options, epoch, static_cast<std::uint64_t>(number), start)
             .dump();
       },
-      waiting);
-  ordered_json all = ordered_json::parse(told[0]);
-  for (std::size_t i = 1; i < told.size(); ++i) add_process(all, ordered_json::parse(told[i]));
+      on_wait);
+  ordered_json all = ordered_json::parse(results[0]);
+  for (std::size_t i = 1; i < results.size(); ++i)
+    add_process(all, ordered_json::parse(results[i]));
   all["images_per_cpu_second"] = all["images"].get<double>() / all["cpu_seconds"].get<double>();
-  if (effort.cold) all["cached_before"] = cached;
+  if (run_options.cold) all["cached_before"] = cached;
   return all;
 }
 

@@ -18,8 +18,8 @@ struct RecipeLoading {
   data::Pipeline pipeline;
 };
 
-/// How one measurement is made, for every setting.
-struct LoaderEffort {
+/// How each measurement is made, whatever its setting.
+struct LoaderRunOptions {
   /// Whether to use centre crops instead of random resized crops and flips.
   bool val = false;
   /// A recipe's pipeline, which replaces these crops and flips. Null: none.
@@ -27,7 +27,7 @@ struct LoaderEffort {
   /// Number of measured passes; 0: complete passes until `seconds` have passed.
   std::int64_t passes = 0;
   double seconds = 2;
-  /// Number of samples per pass, rounded up to complete batches: the last ones of the pass. 0: all.
+  /// Number of samples to load per pass, from its end, rounded up to complete batches. 0: all.
   std::int64_t samples = 0;
   /// Whether to drop the file from the page cache first and to omit the warm-up pass.
   bool cold = false;
@@ -42,18 +42,19 @@ struct LoaderEffort {
 
 /// Runs loaders of one setting, each in its own process, and measures the time from the moment when
 /// all have warmed up to the end of their last pass.
-/// @param epoch of the first measured pass. @param waiting called several times a second.
+/// @param epoch of the first measured pass. @param on_wait called several times a second.
 /// @return sums over the processes: images, cpu_seconds, images_per_second, seconds_waited (for
 /// workers), worker_seconds_* (SourceTimes); and, in bytes, disk_bytes (read without a mapping,
-/// also in the warm-up), planned_bytes (MemoryPlan) and those of ProcessMemory:
+/// also in the warm-up), planned_bytes (MemoryPlan) and the members of ProcessMemory:
 /// peak_resident_bytes, proportional_bytes, anonymous_bytes. Also seconds (of the slowest process),
-/// images_per_cpu_second, and replaced: the damaged samples that were replaced by others, [sample,
-/// by, error]. If cold, also cached_before: the share of the file that stayed in the page cache, 0
-/// to 1.
+/// images_per_cpu_second, and replaced: an entry [sample, by, error] for each damaged sample that
+/// the sample `by` replaced. If cold, also cached_before: the share of the file that stayed in the
+/// page cache, 0 to 1.
 /// @throws Error, the exceptions of the loader.
 [[nodiscard]] nlohmann::ordered_json run_loaders(const std::filesystem::path& file,
                                                  const LoaderSetting& setting,
-                                                 const LoaderEffort& effort, std::int64_t epoch,
-                                                 const std::function<void()>& waiting);
+                                                 const LoaderRunOptions& run_options,
+                                                 std::int64_t epoch,
+                                                 const std::function<void()>& on_wait);
 
 }  // namespace precast::tools

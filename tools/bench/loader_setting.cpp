@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <boost/program_options/value_semantic.hpp>
-#include <charconv>
 #include <climits>
 #include <functional>
 #include <span>
@@ -15,6 +14,7 @@
 #include "data/order/order.h"
 #include "data/order/pages.h"
 #include "framework/core/error.h"
+#include "framework/core/parse_number.h"
 #include "framework/core/system.h"
 #include "tools/cli/arguments.h"
 #include "tools/cli/shared_options.h"
@@ -52,14 +52,12 @@ std::vector<std::string_view> order_names() {
 
 std::int64_t read_number(std::string_view option, const std::string& text, std::int64_t low,
                          std::int64_t high) {
-  std::int64_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto read = std::from_chars(text.data(), end, value);
-  if (read.ec != std::errc() || read.ptr != end)
+  const auto value = parse_number<std::int64_t>(text);
+  if (!value)
     throw ConfigError(
         fmt::format("--{}: expected whole numbers separated by commas, got '{}'", option, text));
-  check_range(option, value, low, high);
-  return value;
+  check_range(option, *value, low, high);
+  return *value;
 }
 
 using SetAxis = std::function<void(LoaderSetting& setting, const std::string& value)>;
@@ -103,8 +101,8 @@ std::vector<Axis> axes() {
       {"image-size", "176", kImageSizeHelp,
        number_axis("image-size", 1, 8192, &LoaderSetting::image_size_px)},
       {"order", "random",
-       "order of the samples in an epoch; random, sequential, quasi_random and others: `precast "
-       "list orders` names them",
+       "order of the samples in an epoch; random, sequential, quasi_random or another order that "
+       "`precast list orders` prints",
        name_axis("order", order_names(), &LoaderSetting::order)},
       {"format", "u8", "type of the images' values; u8, or normalised: f32, f16, bf16",
        name_axis("format", format_names(), &LoaderSetting::format)},

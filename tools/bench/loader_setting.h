@@ -28,7 +28,8 @@ struct LoaderSetting {
   /// 1: mapped. 0: pages of the file are cached in the memory of each process, up to `cache_mb`.
   int in_memory = 1;
   std::int64_t cache_mb = 256;
-  /// "on": use the JPEG index from the sidecar, or build one in the first pass. "off": use none.
+  /// "on": use the JPEG index from the sidecar, or build one in the first pass. "off": decode
+  /// without a JPEG index.
   std::string jpeg_index = "on";
 
   /// How to open the file.

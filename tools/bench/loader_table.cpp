@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "framework/core/error.h"
-#include "framework/core/progress.h"
+#include "framework/core/format.h"
 #include "tools/cli/cpu.h"
 #include "tools/cli/json_output.h"
 #include "tools/cli/shared_options.h"
@@ -28,12 +28,12 @@ constexpr TableFile kMix = {"mix", "proportion", 512, 90, 2};
 constexpr TableFile kRaw512 = {"raw512", "raw", 512, 0, 1};
 
 // kSetByTable: options that conflict with --table, because the table sets their values.
-// kOnlyOfTables: options that need --table. All other options work with and without it.
+// kTableOnlyOptions: options that need --table. All other options work with and without it.
 constexpr const char* kSetByTable[] = {"processes",    "workers",      "image-size", "order",
                                        "in-memory",    "cache-mb",     "jpeg-index", "cold",
                                        "passes",       "val",          "pipeline",   "config-file",
                                        "pass-samples", "field-layout", "svg"};
-constexpr const char* kOnlyOfTables[] = {"scratch", "count", "rows", "dry-run"};
+constexpr const char* kTableOnlyOptions[] = {"scratch", "count", "rows", "dry-run"};
 
 /// "jpg 512 px q90"
 std::string file_text(const TableFile& file) {
@@ -61,7 +61,7 @@ ordered_json plan_json(const std::vector<LoaderRow>& rows) {
   return all;
 }
 
-/// The settings with which the whole table was measured.
+/// The settings that all rows of the table share, and the machine.
 ordered_json head_json(const Arguments& arguments, const TableFiles& files, int rounds,
                        const LoaderSetting& setting) {
   ordered_json head = {{"table", arguments.text("table")},
@@ -88,8 +88,8 @@ ordered_json rows_json(const std::vector<LoaderRow>& rows, const TableFiles& fil
   for (std::size_t i = 0; i < rows.size(); ++i) {
     ordered_json row = plan_json(rows[i]);
     row["path"] = points[i].file.string();
-    row["megabytes_per_second"] =
-        points[i].middle("images_per_second") * image_bytes(rows[i], files, points[i].file) / 1e6;
+    row["megabytes_per_second"] = points[i].median_of("images_per_second") *
+                                  image_bytes(rows[i], files, points[i].file) / 1e6;
     row["more_threads_than_cores"] = points[i].has_more_threads_than_cores();
     row.update(figures_json(points[i]));
     all.push_back(std::move(row));
@@ -118,20 +118,21 @@ void print_plan(const std::vector<LoaderRow>& rows) {
 void print_rows(const std::vector<LoaderRow>& rows, const TableFiles& files,
                 const std::vector<LoaderPoint>& points) {
   const auto rate = "images_per_second", cpu_rate = "images_per_cpu_second";
-  std::vector<std::vector<std::string>> table = {
-      {"from", "file", "px", "workers", "loader", "img/s", "least - most", "img/CPU-s",
-       "least - most", "MB/s", "cores busy", "own MB", "cached"}};
+  std::vector<std::vector<std::string>> table = {{"from", "file", "px", "workers", "loader",
+                                                  "img/s", "min - max", "img/CPU-s", "min - max",
+                                                  "MB/s", "cores busy", "own MB", "cached"}};
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const LoaderPoint& point = points[i];
     const double bytes = image_bytes(rows[i], files, point.file);
     table.push_back(
         {rows[i].from_disk ? "disk" : "memory", file_text(*rows[i].file),
          std::to_string(rows[i].image_size_px), std::to_string(rows[i].workers),
-         std::string(rows[i].loader), fmt::format("{:.0f}", point.middle(rate)), point.span(rate),
-         fmt::format("{:.0f}", point.middle(cpu_rate)), point.span(cpu_rate),
-         fmt::format("{:.0f}", point.middle(rate) * bytes / 1e6), cores_busy_text(point),
-         fmt::format("{:.0f}", point.middle("anonymous_bytes") / 1e6),
-         point.effort.cold ? fmt::format("{:.0f} %", 100 * point.middle("cached_before")) : ""});
+         std::string(rows[i].loader), fmt::format("{:.0f}", point.median_of(rate)),
+         point.min_max_text(rate), fmt::format("{:.0f}", point.median_of(cpu_rate)),
+         point.min_max_text(cpu_rate), fmt::format("{:.0f}", point.median_of(rate) * bytes / 1e6),
+         cores_busy_text(point), fmt::format("{:.0f}", point.median_of("anonymous_bytes") / 1e6),
+         point.run_options.cold ? fmt::format("{:.0f} %", 100 * point.median_of("cached_before"))
+                                : ""});
   }
   print_text_table(table);
   print_threads_note(points);
@@ -161,7 +162,7 @@ std::string LoaderRow::name() const {
                      loader);
 }
 
-LoaderPoint LoaderRow::point(const LoaderSetting& setting, LoaderEffort effort) const {
+LoaderPoint LoaderRow::point(const LoaderSetting& setting, LoaderRunOptions run_options) const {
   LoaderSetting own = setting;
   own.workers = workers;
   own.image_size_px = image_size_px;
@@ -170,9 +171,9 @@ LoaderPoint LoaderRow::point(const LoaderSetting& setting, LoaderEffort effort) 
     own.order = "quasi_random";
     own.in_memory = 0;
   }
-  effort.cold = from_disk;
-  effort.passes = from_disk ? 1 : 0;
-  return {.name = name(), .file = {}, .setting = own, .effort = std::move(effort)};
+  run_options.cold = from_disk;
+  run_options.passes = from_disk ? 1 : 0;
+  return {.name = name(), .file = {}, .setting = own, .run_options = std::move(run_options)};
 }
 
 std::vector<LoaderRow> seeds_rows(int cores) {
@@ -204,7 +205,7 @@ void add_table_options(po::options_description& options) {
 
 void check_table_options(const Arguments& arguments) {
   if (!arguments.has("table")) {
-    for (const char* option : kOnlyOfTables)
+    for (const char* option : kTableOnlyOptions)
       if (arguments.given(option))
         throw ConfigError(fmt::format(
             "--{}: expected --table as well, because this option applies only to a table", option));
@@ -217,7 +218,7 @@ void check_table_options(const Arguments& arguments) {
           fmt::format("--table: expected no --{}, because the table sets it", option));
 }
 
-int run_loader_table(const Arguments& arguments, const LoaderEffort& effort, int rounds) {
+int run_loader_table(const Arguments& arguments, const LoaderRunOptions& run_options, int rounds) {
   const std::vector<LoaderSetting> settings = read_sweep(arguments);
   if (settings.size() != 1)
     throw ConfigError("--table: expected one value for each option, got a list");
@@ -227,7 +228,7 @@ int run_loader_table(const Arguments& arguments, const LoaderEffort& effort, int
   std::vector<LoaderPoint> points;
   const bool measures = !arguments.has("dry-run");
   for (const LoaderRow& row : rows) {
-    points.push_back(row.point(settings[0], effort));
+    points.push_back(row.point(settings[0], run_options));
     points.back().file = files.path(*row.file, row.copies());
     if (measures) files.write(*row.file, row.copies());
   }

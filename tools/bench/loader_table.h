@@ -27,7 +27,7 @@ struct LoaderRow {
   [[nodiscard]] std::string name() const;
   [[nodiscard]] int copies() const { return from_disk ? file->disk_copies : 1; }
   /// The settings and the effort of the command line, with the row's changes.
-  [[nodiscard]] LoaderPoint point(const LoaderSetting& setting, LoaderEffort effort) const;
+  [[nodiscard]] LoaderPoint point(const LoaderSetting& setting, LoaderRunOptions run_options) const;
 };
 
 /// The rows of FFCV's data-loading table (its documentation, "ImageNet Benchmarks"), and similar
@@ -46,6 +46,6 @@ void check_table_options(const Arguments& arguments);
 /// `precast bench loader SOURCE --table NAME`: writes the files that are missing, measures all rows
 /// in each round, one after the other, and prints them.
 /// @throws ConfigError, and the exceptions of TableFiles and run_loaders().
-int run_loader_table(const Arguments& arguments, const LoaderEffort& effort, int rounds);
+int run_loader_table(const Arguments& arguments, const LoaderRunOptions& run_options, int rounds);
 
 }  // namespace precast::tools

@@ -36,7 +36,7 @@ from read_limit import ControlGroup, ReadLimit, forget  # noqa: E402
 SKIPPED = 77
 WAYS = ("random", "quasi_random", "own cache")
 # With less memory, a process cannot start.
-LEAST_BYTES = 48 << 20
+MIN_BYTES = 48 << 20
 
 
 def arguments():
@@ -147,7 +147,7 @@ def main():
     args = arguments()
     if args.recipe and args.dataset is None:
         sys.exit("low_memory: expected --dataset FILE.beton with --recipe, got none")
-    with MemoryLimit(LEAST_BYTES) as probe:
+    with MemoryLimit(MIN_BYTES) as probe:
         if probe.reason is not None:
             skip(probe.reason)
     with tempfile.TemporaryDirectory(dir=args.folder) as folder:
@@ -155,7 +155,7 @@ def main():
         if data is None:
             data = pathlib.Path(folder) / "noise.beton"
             write_noise(args.precast, data, args.samples, args.px)
-        limits = [max(LEAST_BYTES, int(float(share) * data.stat().st_size)) for share in args.limits.split(",")]
+        limits = [max(MIN_BYTES, int(float(share) * data.stat().st_size)) for share in args.limits.split(",")]
         report(args, data, measure(args, data, limits))
 
 

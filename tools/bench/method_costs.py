@@ -6,7 +6,7 @@
 Each figure comes from a separate process, `precast bench step` on one synthetic batch that stays on the device, after a
 warm-up step. A round measures the plain step (without methods), two methods, the plain step, two methods, and so on;
 each method is compared with the plain step next to it, so that other load on the machine affects both. Every second
-round runs in reverse order. The ratio is the median over the rounds. The measured steps are the first ones of a run:
+round runs in reverse order. The ratio is the median over the rounds. The measured steps are the first steps of a run:
 `selective_backprop` gets options with which it acts in all of them; `layer_freezing` freezes nothing in the first
 epoch. Costs that occur once per epoch (`swa`), before training (`zero_init_residual`, `scale_schedule`) or in the
 loader are not measured. `progressive_resize` and `batch_resize` reduce the sides of images to 3/4 and 1/2.
@@ -18,10 +18,9 @@ import argparse
 import json
 import pathlib
 import statistics
-import subprocess
-import sys
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from figures import ROOT, markdown, run
+
 SIZE_PX = 64
 
 # Every registered method, with the options described above.
@@ -59,11 +58,7 @@ def seconds(args, method, more=()):
         command.append("--training.label_smoothing=0")
     if method != "progressive_resize":
         command += [f"--resolution.min_res={SIZE_PX}", f"--resolution.max_res={SIZE_PX}"]
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(f"method_costs: expected success, got exit code {done.returncode} ({' '.join(map(str, command))}): "
-                 f"{done.stderr[-2000:]}")
-    result = json.loads(done.stdout)
+    result = json.loads(run(command))
     key = "images_per_cpu_second" if result["settings"]["device"] == "cpu" else "images_per_second"
     return result["settings"]["batch_size"] / result[key]
 
@@ -97,9 +92,9 @@ def main():
         measure_round(args, names if number % 2 == 0 else names[::-1], ratios)
         if args.json:
             pathlib.Path(args.json).write_text(json.dumps({"options": args.more, "ratios": ratios}, indent=2) + "\n")
-    print("| method | step time, with / without | least, most |\n| --- | --- | --- |")
-    for name, found in ratios.items():
-        print(f"| `{name}` | {statistics.median(found):.2f} | {min(found):.2f}, {max(found):.2f} |")
+    rows = [[f"`{name}`", f"{statistics.median(found):.2f}", f"{min(found):.2f}, {max(found):.2f}"]
+            for name, found in ratios.items()]
+    print(markdown([["method", "step time, with / without", "min, max"], *rows]))
 
 
 if __name__ == "__main__":

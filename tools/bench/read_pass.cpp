@@ -1,19 +1,12 @@
 #include "tools/bench/read_pass.h"
 
-#include <fcntl.h>
 #include <fmt/core.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
-#include <cerrno>
-#include <cstring>
 #include <future>
 #include <vector>
 
 #include "framework/core/error.h"
-#include "framework/core/file.h"
 
 namespace precast::tools {
 namespace {
@@ -24,11 +17,11 @@ std::uint64_t sum_bytes(std::span<const std::byte> bytes) {
   return sum;
 }
 
-/// Reads the samples that `ticket` gives to one thread.
+/// Reads the samples that `next_sample` gives to one thread.
 ReadPass read_share(const data::BetonReader& reader, std::size_t field,
-                    std::atomic<std::uint64_t>& ticket) {
+                    std::atomic<std::uint64_t>& next_sample) {
   ReadPass share;
-  for (std::uint64_t sample = ticket++; sample < reader.size(); sample = ticket++) {
+  for (std::uint64_t sample = next_sample++; sample < reader.size(); sample = next_sample++) {
     const auto image = reader.image(sample, field).bytes;
     ++share.images;
     share.bytes += image.size();
@@ -44,11 +37,11 @@ ReadPass read_all_images(const data::BetonReader& reader, int threads) {
   if (field >= reader.fields().size())
     throw DataError(
         fmt::format("{}: expected an RGB image field, got none", reader.path().string()));
-  std::atomic<std::uint64_t> ticket{0};
+  std::atomic<std::uint64_t> next_sample{0};
   std::vector<std::future<ReadPass>> shares;
   for (int i = 0; i < threads; ++i)
     shares.push_back(
-        std::async(std::launch::async, [&] { return read_share(reader, field, ticket); }));
+        std::async(std::launch::async, [&] { return read_share(reader, field, next_sample); }));
   ReadPass all;
   for (std::future<ReadPass>& share : shares) {
     const ReadPass own = share.get();
@@ -57,28 +50,6 @@ ReadPass read_all_images(const data::BetonReader& reader, int threads) {
     all.sum += own.sum;
   }
   return all;
-}
-
-void drop_from_page_cache(const std::filesystem::path& path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0)
-    throw IoError(fmt::format("{}: cannot open: {}", path.string(), std::strerror(errno)));
-  ::fsync(file);  // the kernel does not drop dirty pages
-  ::posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
-  ::close(file);
-}
-
-double cached_share(const std::filesystem::path& path) {
-  const MappedFile file(path);
-  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  std::vector<unsigned char> in_memory((file.bytes().size() + page - 1) / page);
-  if (in_memory.empty()) return 0;
-  // mincore() takes a pointer to non-const memory, but does not write to it.
-  void* const begin = const_cast<std::byte*>(file.bytes().data());
-  if (::mincore(begin, file.bytes().size(), in_memory.data()) != 0)
-    throw IoError(fmt::format("{}: mincore: {}", path.string(), std::strerror(errno)));
-  const auto cached = std::ranges::count_if(in_memory, [](auto flags) { return (flags & 1) != 0; });
-  return static_cast<double>(cached) / static_cast<double>(in_memory.size());
 }
 
 }  // namespace precast::tools

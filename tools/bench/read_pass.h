@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 
 #include "data/beton/reader.h"
 
@@ -18,13 +17,5 @@ struct ReadPass {
 /// Reads every byte of the first image field of each sample, on `threads` threads that take samples
 /// in file order. @throws DataError if there is no image field, or if the file changes meanwhile.
 [[nodiscard]] ReadPass read_all_images(const data::BetonReader& reader, int threads);
-
-/// Asks the kernel to drop a file from the page cache. Pages that a process has mapped stay, and so
-/// do the pages of files in a tmpfs. @throws IoError if it cannot be opened.
-void drop_from_page_cache(const std::filesystem::path& path);
-
-/// The share of a file that is in the page cache, 0 to 1. For a file that the caller neither owns
-/// nor may write, Linux always reports 1. @throws IoError if it cannot be opened or mapped.
-[[nodiscard]] double cached_share(const std::filesystem::path& path);
 
 }  // namespace precast::tools

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "data/ring/consumer.h"
+#include "framework/core/format.h"
 #include "framework/core/progress.h"
 #include "tools/cli/arguments.h"
 #include "tools/cli/json_output.h"

@@ -5,7 +5,8 @@ usage: shared_loading.py FILE.beton [--build BUILD] [--workers N] [--batch-size 
                          [--repeats N] [--rounds N] [--train]
 
 Measures all variants in each round, and prints medians over the rounds:
-  - throughput of one consumer that discards its batches, divided by that of a private loader with as many threads;
+  - throughput of one consumer that discards its batches, divided by that of a private loader with the same number of
+    threads;
   - CPU-seconds per loaded image of a server and four consumers together, divided by those of one private loader.
 With --train, also prints, from one measurement:
   - CPU-seconds of loading for four training runs on a ring and its server, divided by those for one run alone.
@@ -19,9 +20,7 @@ import tempfile
 import time
 from pathlib import Path
 
-
-def output(command):
-    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+from figures import run
 
 
 class Bench:
@@ -42,8 +41,8 @@ logging: {{log_level: 0}}
         self.rings = 0
 
     def private(self):
-        row = output([self.precast, "bench", "loader", self.recipe, "--seconds", "10", "--runs", "1",
-                      "--image-size", str(self.arguments.image_size), "--json"])
+        row = json.loads(run([self.precast, "bench", "loader", self.recipe, "--seconds", "10", "--runs", "1",
+                              "--image-size", self.arguments.image_size, "--json"]))
         row = row["points"][0] if "points" in row else row
         return row["images_per_second"], 1 / row["images_per_cpu_second"]
 

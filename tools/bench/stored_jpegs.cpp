@@ -25,13 +25,13 @@ void StoredJpegs::add_dataset(const std::string& path) {
         jpegs_.push_back(
             {image.bytes, image.height, image.width, fmt::format("{}, sample {}", path, sample)});
       } else {
-        ++raw_;
+        ++raw_count_;
       }
     }
   }
   if (jpegs_.empty())
     throw DataError(
-        fmt::format("{}: expected images stored as JPEG, got none ({} raw)", path, raw_));
+        fmt::format("{}: expected images stored as JPEG, got none ({} raw)", path, raw_count_));
 }
 
 void StoredJpegs::add_file(const std::string& path) {

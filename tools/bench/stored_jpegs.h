@@ -27,14 +27,14 @@ class StoredJpegs {
 
   [[nodiscard]] const std::vector<StoredJpeg>& all() const { return jpegs_; }
   /// Number of images of the .beton file that are stored raw and therefore skipped.
-  [[nodiscard]] std::size_t raw() const { return raw_; }
+  [[nodiscard]] std::size_t raw_count() const { return raw_count_; }
 
  private:
   void add_dataset(const std::string& path);
   void add_file(const std::string& path);
 
   std::vector<StoredJpeg> jpegs_;
-  std::size_t raw_ = 0;
+  std::size_t raw_count_ = 0;
   std::unique_ptr<data::BetonReader> reader_;
   std::vector<std::unique_ptr<MappedFile>> files_;
 };

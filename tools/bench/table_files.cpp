@@ -58,7 +58,7 @@ TableFiles::TableFiles(const fs::path& source, fs::path folder, std::uint64_t co
   samples_.resize(std::min(size, count));
   std::iota(samples_.begin(), samples_.end(), 0);
   if (count < size) {
-    const data::Members drawn = data::choose_subset(fmt::format("random:{}", count), size, "");
+    const data::SampleSet drawn = data::choose_subset(fmt::format("random:{}", count), size, "");
     for (std::uint64_t i = 0; i < drawn.size(); ++i) samples_[i] = drawn[i];
   }
   const std::string identity = identity_of(source, size, samples_.size());
@@ -87,7 +87,7 @@ void TableFiles::write(const TableFile& file, int copies) const {
   const std::uint64_t total = samples_.size() * static_cast<std::uint64_t>(copies);
   data::WriteOptions options;
   options.workers = usable_cores();
-  WatchedWriting("write").run(out.string(), total, options, [&](const data::WriteOptions& watched) {
+  MonitoredWrite("write").run(out.string(), total, options, [&](const data::WriteOptions& watched) {
     return data::write_dataset(out, fields, total, provide, watched);
   });
 }

@@ -26,7 +26,7 @@ struct TableFile {
 
 /// Writes the files of a table from one source, and keeps them for later runs. A file contains the
 /// source's first image field, and its first integer field if there is one. It is identical to the
-/// file that `precast write` makes of these fields.
+/// file that `precast write` would write from these fields.
 class TableFiles {
  public:
   /// @param count number of images to take, drawn at random if the source has more.
@@ -40,7 +40,7 @@ class TableFiles {
   /// The path of the file with `copies` copies of each image, whether it exists or not. The name
   /// depends on the source's path, size and time, and on the number of images.
   [[nodiscard]] std::filesystem::path path(const TableFile& file, int copies) const;
-  /// Writes this file if it does not exist. @throws as write_dataset; IoError
+  /// Writes the file path(file, copies) if it does not exist. @throws as write_dataset; IoError
   void write(const TableFile& file, int copies) const;
 
  private:

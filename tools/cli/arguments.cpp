@@ -37,15 +37,15 @@ std::string text_of(const boost::any& value) {
   return {};
 }
 
-/// The placeholder for a value in the help, for an option that does not set one.
+/// The placeholder for the value in the help, if the option does not set one.
 std::string type_word(const po::value_semantic& semantic) {
   const auto* typed = dynamic_cast<const po::typed_value_base*>(&semantic);
   if (typed == nullptr) return "TEXT";
   const std::type_info& type = typed->value_type();
   if (type == typeid(double)) return "NUMBER";
-  const bool whole =
+  const bool is_integer =
       type == typeid(int) || type == typeid(std::int64_t) || type == typeid(std::uint64_t);
-  return whole ? "N" : "TEXT";
+  return is_integer ? "N" : "TEXT";
 }
 
 OptionHelp describe(const po::option_description& option) {
@@ -61,12 +61,12 @@ OptionHelp describe(const po::option_description& option) {
   help.value = name.substr(0, name.find_first_of(" [("));
   if (help.value.empty() || help.value == "arg") help.value = type_word(semantic);
   boost::any value;
-  if (semantic.apply_default(value)) help.fallback = text_of(value);
+  if (semantic.apply_default(value)) help.default_text = text_of(value);
   return help;
 }
 
 /// The lower-case words at the beginning of a usage text.
-std::string name_in(const std::string& usage) {
+std::string command_name(const std::string& usage) {
   std::size_t end = 0;
   while (end < usage.size() && (usage[end] == ' ' || (usage[end] >= 'a' && usage[end] <= 'z')))
     ++end;
@@ -132,7 +132,7 @@ void Arguments::take_keys(std::vector<RecipeKey> keys) {
 }
 
 CommandHelp Arguments::help() const {
-  CommandHelp help{.name = name_in(usage_),
+  CommandHelp help{.name = command_name(usage_),
                    .usage = usage_,
                    .summary = {},
                    .about = about_,
@@ -146,7 +146,7 @@ CommandHelp Arguments::help() const {
   return help;
 }
 
-std::string Arguments::own_spelling(std::string name) const {
+std::string Arguments::declared_spelling(std::string name) const {
   const auto known = [&] { return options_.find_nothrow(name, /*approx=*/false) != nullptr; };
   if (known()) return name;
   std::ranges::replace(name, '_', '-');
@@ -155,14 +155,14 @@ std::string Arguments::own_spelling(std::string name) const {
   return known() ? name : "";
 }
 
-std::vector<std::string> Arguments::in_own_spelling(std::vector<std::string> args) const {
-  const std::string command = name_in(usage_);
+std::vector<std::string> Arguments::with_declared_spelling(std::vector<std::string> args) const {
+  const std::string command = command_name(usage_);
   for (std::size_t i = 0; i < args.size() && args[i] != "--"; ++i) {
     std::string& arg = args[i];
     if (!arg.starts_with("--")) continue;
     const std::size_t end = std::min(arg.find('='), arg.size());
     std::string name = arg.substr(2, end - 2);
-    if (const std::string own = own_spelling(name); !own.empty()) name = own;
+    if (const std::string own = declared_spelling(name); !own.empty()) name = own;
     std::string hyphens = name;
     std::ranges::replace(hyphens, '_', '-');
     std::string value = end < arg.size() ? arg.substr(end + 1) : "";
@@ -177,20 +177,21 @@ std::vector<std::string> Arguments::in_own_spelling(std::vector<std::string> arg
 }
 
 std::string Arguments::hint(const std::string& option) const {
-  const std::string see = fmt::format("See precast {} --help", name_in(usage_));
+  const std::string see = fmt::format("See precast {} --help", command_name(usage_));
   std::vector<std::string> known;
   for (const auto& one : options_.options()) known.push_back("--" + one->long_name());
   if (!option.starts_with("--")) return see;
   std::string name = option.substr(2);
   std::ranges::replace(name, '-', '_');
   if (const std::string keys = hint_keys(name, keys_); !keys.empty()) return keys;
-  const std::string_view near = "Did you mean '";
-  if (const std::string text = suggest(option, known); text.starts_with(near)) return text;
+  const std::string_view did_you_mean = "Did you mean '";
+  if (const std::string text = suggest(option, known); text.starts_with(did_you_mean)) return text;
   std::vector<std::string> parts;
   for (const RecipeKey& key : keys_) parts.push_back(last_part(key.name));
   const std::string part = suggest(name, parts);
-  if (part.starts_with(near)) {
-    const std::string nearest = part.substr(near.size(), part.rfind('\'') - near.size());
+  if (part.starts_with(did_you_mean)) {
+    const std::string nearest =
+        part.substr(did_you_mean.size(), part.rfind('\'') - did_you_mean.size());
     if (const std::string keys = hint_keys(nearest, keys_); !keys.empty()) return keys;
   }
   if (takes_keys_)
@@ -200,20 +201,20 @@ std::string Arguments::hint(const std::string& option) const {
 
 void Arguments::store(const std::vector<std::string>& args) {
   po::options_description all = options_;
-  po::positional_options_description places;
-  for (const ArgumentHelp& place : positional_) {
-    if (place.list) {
-      all.add_options()(place.name.c_str(), po::value<std::vector<std::string>>());
+  po::positional_options_description positionals;
+  for (const ArgumentHelp& argument : positional_) {
+    if (argument.list) {
+      all.add_options()(argument.name.c_str(), po::value<std::vector<std::string>>());
     } else {
-      all.add_options()(place.name.c_str(), po::value<std::string>());
+      all.add_options()(argument.name.c_str(), po::value<std::string>());
     }
-    places.add(place.name.c_str(), place.list ? -1 : 1);
+    positionals.add(argument.name.c_str(), argument.list ? -1 : 1);
   }
   // Without `allow_guessing`, so that an option added later cannot change the meaning of a script.
   const int style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
-  po::store(po::command_line_parser(in_own_spelling(args))
+  po::store(po::command_line_parser(with_declared_spelling(args))
                 .options(all)
-                .positional(places)
+                .positional(positionals)
                 .style(style)
                 .run(),
             values_);
@@ -240,17 +241,17 @@ bool Arguments::parse(const std::vector<std::string>& args) {
   } catch (const po::too_many_positional_options_error&) {
     throw ConfigError(fmt::format("too many arguments. usage: precast {}", usage_));
   } catch (const po::error& error) {
-    throw ConfigError(fmt::format("{}. See precast {} --help", error.what(), name_in(usage_)));
+    throw ConfigError(fmt::format("{}. See precast {} --help", error.what(), command_name(usage_)));
   }
   check_positionals();
   return true;
 }
 
 void Arguments::check_positionals() const {
-  for (const ArgumentHelp& place : positional_) {
-    if (place.optional || has(place.name)) continue;
+  for (const ArgumentHelp& argument : positional_) {
+    if (argument.optional || has(argument.name)) continue;
     throw ConfigError(
-        fmt::format("expected {}, but it is missing. usage: precast {}", place.name, usage_));
+        fmt::format("expected {}, but it is missing. usage: precast {}", argument.name, usage_));
   }
 }
 

@@ -73,9 +73,10 @@ class Arguments {
   /// A hint for an unknown option.
   [[nodiscard]] std::string hint(const std::string& option) const;
   /// The option that `name` refers to, with `-` and `_` interchangeable; empty if there is none.
-  [[nodiscard]] std::string own_spelling(std::string name) const;
+  [[nodiscard]] std::string declared_spelling(std::string name) const;
   /// All arguments, with every option under its declared name. Reports old spellings.
-  [[nodiscard]] std::vector<std::string> in_own_spelling(std::vector<std::string> args) const;
+  [[nodiscard]] std::vector<std::string> with_declared_spelling(
+      std::vector<std::string> args) const;
 
   std::string usage_;
   std::string about_;

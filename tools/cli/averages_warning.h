@@ -6,9 +6,9 @@
 
 namespace precast::tools {
 
-/// A warning for a file with weights in place of which a run evaluated averages (ema, swa), with
-/// the commands that use the averages if the file is in the folder of a checkpoint; otherwise
-/// empty.
+/// Returns a warning if the run that wrote this file evaluated averages of the weights (ema, swa),
+/// which the file does not contain; otherwise an empty string. If the file is in the folder of a
+/// checkpoint, the warning gives the commands that use the averages.
 [[nodiscard]] std::string averages_warning(const WeightsFile& file);
 
 }  // namespace precast::tools

@@ -19,6 +19,7 @@
 #include "framework/core/error.h"
 #include "framework/core/log.h"
 #include "framework/core/suggest.h"
+#include "framework/process/bus_error.h"
 #include "tools/cli/help_text.h"
 #include "tools/cli/version.h"
 
@@ -37,8 +38,8 @@ bool is_in_group(const Command& command, std::string_view group) {
 /// @param group only the commands of this group; empty: all.
 void print_list(std::string_view program, std::span<const Command> commands,
                 std::string_view group) {
-  const std::string place = std::string(program) + (group.empty() ? "" : " ") + std::string(group);
-  fmt::print("usage: {} COMMAND [ARGUMENTS]\n\n", place);
+  const std::string prefix = std::string(program) + (group.empty() ? "" : " ") + std::string(group);
+  fmt::print("usage: {} COMMAND [ARGUMENTS]\n\n", prefix);
   std::vector<TextRow> rows;
   for (const Command& command : commands)
     if (!command.is_internal && (group.empty() || is_in_group(command, group)))
@@ -50,7 +51,7 @@ void print_list(std::string_view program, std::span<const Command> commands,
 }
 
 /// Whether writes to the stream failed because it is a pipe or socket whose other end is closed.
-bool lost_its_reader(std::FILE* stream) {
+bool is_broken_pipe(std::FILE* stream) {
   struct stat status {};
   if (std::ferror(stream) == 0 || ::fstat(::fileno(stream), &status) != 0) return false;
   if (!S_ISFIFO(status.st_mode) && !S_ISSOCK(status.st_mode)) return false;
@@ -58,19 +59,19 @@ bool lost_its_reader(std::FILE* stream) {
   return ::poll(&state, 1, 0) == 1 && (state.revents & (POLLERR | POLLHUP)) != 0;
 }
 
-/// Ends the process as SIGPIPE would have at the first write after the reader has gone.
+/// Ends the process as SIGPIPE would have done at the first write after the reader closed the pipe.
 void end_by_sigpipe() {
   std::signal(SIGPIPE, SIG_DFL);
   std::raise(SIGPIPE);
 }
 
-int run_caught(const Command& command, const std::vector<std::string>& args) {
+int run_and_report_errors(const Command& command, const std::vector<std::string>& args) {
   try {
     return command.run(args);
   } catch (...) {
     const Failure failure = describe_failure(std::current_exception());
     // fmt::print() throws the error of a write to a closed pipe.
-    if (lost_its_reader(stdout)) end_by_sigpipe();
+    if (is_broken_pipe(stdout)) end_by_sigpipe();
     if (!failure.text.empty()) log_line("error: " + failure.text);
     return failure.exit_code;
   }
@@ -90,7 +91,7 @@ int finish_output(int result) {
   errno = 0;
   const bool lost = std::fflush(stdout) != 0 || std::ferror(stdout) != 0;
   const int reason = errno;
-  if (lost_its_reader(stdout)) end_by_sigpipe();
+  if (is_broken_pipe(stdout)) end_by_sigpipe();
   if (!lost) return result;
   log_info("error: cannot write to standard output{}{}", reason == 0 ? "" : ": ",
            reason == 0 ? "" : std::strerror(reason));
@@ -116,7 +117,8 @@ bool is_group(std::span<const Command> commands, const std::string& name) {
                              [&](const Command& command) { return is_in_group(command, name); });
 }
 
-int refuse(std::span<const Command> commands, const std::vector<std::string>& args) {
+int report_unknown_command(std::span<const Command> commands,
+                           const std::vector<std::string>& args) {
   const bool group = is_group(commands, args[0]);
   std::vector<std::string> names;
   for (const Command& command : commands)
@@ -135,8 +137,9 @@ int describe_all(std::span<const Command> commands) {
       list.push_back({{"name", command.name}, {"summary", command.summary}});
   fmt::print("{}\n", nlohmann::ordered_json{{"commands", list}}.dump());
   for (const Command& command : commands) {
-    if (command.is_elsewhere || command.is_internal) continue;
-    if (const int result = run_caught(command, {"--help-json"}); result != 0) return result;
+    if (command.is_external || command.is_internal) continue;
+    if (const int result = run_and_report_errors(command, {"--help-json"}); result != 0)
+      return result;
   }
   return code(ExitCode::done);
 }
@@ -151,15 +154,16 @@ int show_help(std::string_view program, std::span<const Command> commands,
   if (args.empty()) return describe_all(commands);
   if (args[0].starts_with("-")) {
     if (json) {
-      log_info("error: --json: expected it alone or with a command, got {} too", args[0]);
+      log_info("error: --json: expected no other option, got {}", args[0]);
       return code(ExitCode::usage);
     }
     const auto pages = std::ranges::find(commands, "help", &Command::name);
-    if (pages != commands.end()) return run_caught(*pages, args);
+    if (pages != commands.end()) return run_and_report_errors(*pages, args);
   }
   if (const Command* command = take_command(commands, args))
-    return run_caught(*command, {json ? "--help-json" : "--help"});
-  if (!is_group(commands, args[0]) || args.size() > 1) return refuse(commands, args);
+    return run_and_report_errors(*command, {json ? "--help-json" : "--help"});
+  if (!is_group(commands, args[0]) || args.size() > 1)
+    return report_unknown_command(commands, args);
   if (json) {
     log_info("error: --json: expected a command, got the group {}", args[0]);
     return code(ExitCode::usage);
@@ -182,9 +186,11 @@ int dispatch(std::string_view program, std::span<const Command> commands,
     return code(ExitCode::done);
   }
   const std::string first = args[0];
-  if (const Command* command = take_command(commands, args)) return run_caught(*command, args);
+  if (const Command* command = take_command(commands, args))
+    return run_and_report_errors(*command, args);
   const bool alone = args.size() == 1;
-  if (!is_group(commands, first) || (!alone && !is_help(args[1]))) return refuse(commands, args);
+  if (!is_group(commands, first) || (!alone && !is_help(args[1])))
+    return report_unknown_command(commands, args);
   print_list(program, commands, first);
   return code(alone ? ExitCode::usage : ExitCode::done);
 }
@@ -199,8 +205,8 @@ Failure describe_failure(const std::exception_ptr& exception) {
   } catch (const std::bad_alloc&) {
     return {"out of memory", code(ExitCode::out_of_memory)};
   } catch (const std::filesystem::filesystem_error& error) {
-    const std::string place = error.path1().empty() ? error.what() : error.path1().string();
-    return {place + ": " + error.code().message(), code(ExitCode::io)};
+    const std::string prefix = error.path1().empty() ? error.what() : error.path1().string();
+    return {prefix + ": " + error.code().message(), code(ExitCode::io)};
   } catch (const std::system_error& error) {
     // fmt::print() throws it if a stream cannot be written, such as standard output on a full disk.
     // There is no message here, because finish_output() reports the error.
@@ -217,6 +223,7 @@ int run_command(std::string_view program, std::span<const Command> commands, int
                 char** argv) {
   open_closed_streams();
   ignore_write_signals();
+  report_bus_errors();
   return finish_output(dispatch(program, commands, {argv + 1, argv + argc}));
 }
 

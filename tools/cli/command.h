@@ -18,7 +18,7 @@ struct Command {
   /// throw.
   int (*run)(const std::vector<std::string>& args);
   /// Whether another program runs and describes the command.
-  bool is_elsewhere = false;
+  bool is_external = false;
   /// Whether users call it only through another command. Help leaves it out.
   bool is_internal = false;
 };
@@ -39,7 +39,8 @@ struct Failure {
 ///   runs itself; `help --json COMMAND`: the line of this command. `help` with another option runs
 ///   the command `help`, if there is one;
 /// - no command, or the name of a group alone: the list of commands, with exit code 2.
-/// If standard output is a pipe whose reader is gone, SIGPIPE ends the process without a message.
+/// If standard output is a pipe that its reader has closed, SIGPIPE ends the process without a
+/// message.
 int run_command(std::string_view program, std::span<const Command> commands, int argc, char** argv);
 
 }  // namespace precast::tools

@@ -54,7 +54,7 @@ Json help_json(const CommandHelp& help) {
     json["options"].push_back({{"name", one.name},
                                {"letter", one.letter},
                                {"value", one.value},
-                               {"default", one.fallback},
+                               {"default", one.default_text},
                                {"help", one.help}});
   for (const Example& one : help.examples)
     json["examples"].push_back({{"command", one.command}, {"about", one.about}});

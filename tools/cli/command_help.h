@@ -23,7 +23,7 @@ struct OptionHelp {
   /// The placeholder of its value: `N`, `FILE`; empty for a switch.
   std::string value;
   /// The default as a user would write it; empty: none.
-  std::string fallback;
+  std::string default_text;
   /// The text up to the first semicolon is its meaning, which is the same in every command; details
   /// for this command follow it.
   std::string help;

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "framework/core/progress.h"
+#include "framework/core/format.h"
 
 namespace precast::tools {
 namespace {

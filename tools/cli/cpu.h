@@ -19,7 +19,7 @@ struct CpuFacts {
   std::vector<std::string> simd;
   CacheSizes caches;
 
-  /// "none" if there is none.
+  /// The level that most kernels use; "none" if `simd` is empty.
   [[nodiscard]] std::string simd_in_use() const { return simd.empty() ? "none" : simd.front(); }
 };
 

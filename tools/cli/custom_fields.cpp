@@ -21,20 +21,20 @@ bool is_field_layout(std::string_view value) {
          value[equals + 1] >= '0' && value[equals + 1] <= '9';
 }
 
-data::BetonOptions take_layouts(std::vector<std::string>& values, const std::string& place) {
+data::BetonOptions take_layouts(std::vector<std::string>& values, const std::string& setting) {
   data::BetonOptions options;
   for (const std::string& value : values) {
-    if (is_field_layout(value)) data::add_field_layout(value, place, options.layouts);
+    if (is_field_layout(value)) data::add_field_layout(value, setting, options.layouts);
   }
   std::erase_if(values, is_field_layout);
   return options;
 }
 
-data::BetonOptions read_layouts(std::vector<std::string> values, const std::string& place) {
-  data::BetonOptions options = take_layouts(values, place);
+data::BetonOptions read_layouts(std::vector<std::string> values, const std::string& setting) {
+  data::BetonOptions options = take_layouts(values, setting);
   if (values.empty()) return options;
   throw ConfigError(fmt::format("{}: expected NAME=BYTES:ALIGNMENT of a custom field, got '{}'",
-                                place, values[0]));
+                                setting, values[0]));
 }
 
 void add_layout_option(boost::program_options::options_description& options) {

@@ -19,14 +19,14 @@ inline constexpr const char* kCustomFieldHelp =
 [[nodiscard]] bool is_field_layout(std::string_view value);
 
 /// Removes the layouts, for which is_field_layout() is true, from `values` and parses them.
-/// @param place names the option or key in messages. @throws ConfigError
+/// @param setting names the option or key in messages. @throws ConfigError
 [[nodiscard]] data::BetonOptions take_layouts(std::vector<std::string>& values,
-                                              const std::string& place);
+                                              const std::string& setting);
 
 /// Reads the values of options that accept only layouts. @throws ConfigError for a value of a
 /// different form.
 [[nodiscard]] data::BetonOptions read_layouts(std::vector<std::string> values,
-                                              const std::string& place);
+                                              const std::string& setting);
 
 /// Add the option `--field-layout`, and read its values. A signal that StopSignals handles also
 /// ends the requests of files that are opened with these BetonOptions. @{

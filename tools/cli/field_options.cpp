@@ -78,7 +78,7 @@ data::FieldOptions field_options(const Arguments& arguments, const data::FieldRe
   for (const FieldOption& option : all_options(fields)) {
     ConfigNode& part = options.parts[option.type];
     part.kind = ConfigNode::Kind::map;
-    // A default that the command does not replace is not given, so it never contradicts the others.
+    // The field's own default counts as not given, so that it cannot contradict another option.
     if (!arguments.given(option.name()) && arguments.text(option.name()) == plain(option.key.value))
       continue;
     ConfigNode value;

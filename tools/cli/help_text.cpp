@@ -10,8 +10,8 @@ namespace precast::tools {
 namespace {
 
 constexpr std::size_t kWidthWithoutTerminal = 80;
-constexpr std::size_t kLeastWidth = 40;
-constexpr std::size_t kMostWidth = 100;
+constexpr std::size_t kMinWidth = 40;
+constexpr std::size_t kMaxWidth = 100;
 /// Where the right column of a list begins, unless all names are shorter.
 constexpr std::size_t kTextColumn = 30;
 
@@ -53,7 +53,7 @@ std::size_t help_width() {
   if (::isatty(STDOUT_FILENO) != 1 || ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 ||
       size.ws_col == 0)
     return kWidthWithoutTerminal;
-  return std::clamp<std::size_t>(size.ws_col, kLeastWidth, kMostWidth);
+  return std::clamp<std::size_t>(size.ws_col, kMinWidth, kMaxWidth);
 }
 
 std::string wrap(std::string_view text, std::size_t width, std::size_t indent, std::size_t begin) {
@@ -102,8 +102,8 @@ std::string option_form(const OptionHelp& option) {
 }
 
 std::string option_text(const OptionHelp& option) {
-  if (option.fallback.empty()) return option.help;
-  return fmt::format("{} (default {})", option.help, option.fallback);
+  if (option.default_text.empty()) return option.help;
+  return fmt::format("{} (default {})", option.help, option.default_text);
 }
 
 std::string help_text(const CommandHelp& help, std::size_t width) {

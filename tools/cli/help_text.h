@@ -14,7 +14,7 @@ namespace precast::tools {
 [[nodiscard]] std::size_t help_width();
 
 /// Breaks `text` at spaces into lines of at most `width` characters; a longer word gets its own
-/// line. The first line begins at column `begin`, the others are indented by `indent`.
+/// line. The first line begins at column `begin`, all other lines are indented by `indent`.
 [[nodiscard]] std::string wrap(std::string_view text, std::size_t width, std::size_t indent,
                                std::size_t begin);
 

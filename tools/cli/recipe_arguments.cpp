@@ -17,38 +17,38 @@ namespace {
 
 namespace po = boost::program_options;
 
-bool names_a_key(std::string_view name) {
+bool is_key_name(std::string_view name) {
   if (name == "methods" || name == "plugins") return true;  // the keys outside a section
   return name.find('.') != std::string_view::npos && name.find('/') == std::string_view::npos &&
          !name.starts_with('-');
 }
 
-const char* name_of_first(RecipeArguments::Takes takes) {
-  switch (takes) {
-    case RecipeArguments::Takes::recipe:
+const char* positional_name(RecipeArguments::Positional positional) {
+  switch (positional) {
+    case RecipeArguments::Positional::recipe:
       return "CONFIG.yaml";
-    case RecipeArguments::Takes::run_or_recipe:
+    case RecipeArguments::Positional::run_or_recipe:
       return "RUN|CONFIG.yaml";
-    case RecipeArguments::Takes::recipe_or_dataset:
+    case RecipeArguments::Positional::recipe_or_dataset:
       break;
   }
   return "CONFIG.yaml|FILE.beton";
 }
 
-std::string help_of_first(RecipeArguments::Takes takes) {
+std::string positional_help(RecipeArguments::Positional positional) {
   std::string recipe = "recipe; if it is left out, the defaults and the keys given here apply";
-  switch (takes) {
-    case RecipeArguments::Takes::recipe:
+  switch (positional) {
+    case RecipeArguments::Positional::recipe:
       return recipe;
-    case RecipeArguments::Takes::run_or_recipe:
+    case RecipeArguments::Positional::run_or_recipe:
       return "run folder, or one of its checkpoints or weights files; or a " + recipe;
-    case RecipeArguments::Takes::recipe_or_dataset:
+    case RecipeArguments::Positional::recipe_or_dataset:
       break;
   }
   return "a .beton file or its URL, as in data.train_dataset; or a " + recipe;
 }
 
-/// Words without `--` that were read as overrides, and the sections of their keys.
+/// Overrides that were given without `--`, and the sections of their keys.
 using Words = std::vector<std::pair<std::string, std::string>>;
 
 bool is_path(const std::string& word) {
@@ -67,7 +67,7 @@ std::vector<Override> take_overrides(std::vector<std::string>& args, Words& word
     const std::size_t equals = arg.find('=');
     std::string name = arg.substr(dashes, equals == std::string::npos ? equals : equals - dashes);
     const bool is_word = dashes == 0;
-    if (!names_a_key(name) || (is_word && (equals == std::string::npos || is_path(arg)))) {
+    if (!is_key_name(name) || (is_word && (equals == std::string::npos || is_path(arg)))) {
       rest.push_back(arg);
       continue;
     }
@@ -118,12 +118,13 @@ std::vector<Override> take_overrides(std::vector<std::string>& args) {
   return take_overrides(args, words);
 }
 
-RecipeArguments::RecipeArguments(const std::string& command, std::string about, Takes takes)
-    : name_(name_of_first(takes)),
-      takes_(takes),
+RecipeArguments::RecipeArguments(const std::string& command, std::string about,
+                                 Positional positional)
+    : name_(positional_name(positional)),
+      positional_kind_(positional),
       arguments_(fmt::format("{} {} [--section.key=value ...] [options]", command, name_),
                  std::move(about)) {
-  arguments_.optional_positional(name_, help_of_first(takes));
+  arguments_.optional_positional(name_, positional_help(positional));
   arguments_.options().add_options()("config-file", po::value<std::string>()->value_name("FILE"),
                                      "recipe to read; as CONFIG.yaml")(
       "help-keys", "show all keys of a recipe, with types, ranges and defaults");
@@ -136,12 +137,12 @@ bool RecipeArguments::parse(const std::vector<std::string>& args, std::vector<Re
     fmt::print("{}", keys_text(keys, help_width()));
     return false;
   }
-  std::vector<std::string> own = args;
+  std::vector<std::string> remaining = args;
   Words words;
-  overrides_ = take_overrides(own, words);
+  overrides_ = take_overrides(remaining, words);
   check_words(words, keys);
   arguments_.take_keys(std::move(keys));
-  if (!arguments_.parse(own)) return false;
+  if (!arguments_.parse(remaining)) return false;
   if (names_dataset()) {
     Diagnostics diagnostics;
     const Origin origin{kCommandLine, 0, 0};
@@ -156,7 +157,7 @@ bool RecipeArguments::parse(const std::vector<std::string>& args, std::vector<Re
 }
 
 bool RecipeArguments::names_dataset() const {
-  if (takes_ != Takes::recipe_or_dataset || !arguments_.has(name_)) return false;
+  if (positional_kind_ != Positional::recipe_or_dataset || !arguments_.has(name_)) return false;
   const std::string first = arguments_.text(name_);
   return first.ends_with(".beton") || first.starts_with("http://") || first.starts_with("https://");
 }

@@ -17,9 +17,10 @@ inline constexpr const char* kCommandLine = "command line";
 class RecipeArguments {
  public:
   /// What the first argument can be.
-  enum class Takes { recipe, run_or_recipe, recipe_or_dataset };
+  enum class Positional { recipe, run_or_recipe, recipe_or_dataset };
   /// @param command the command's name. @param about what the command does.
-  RecipeArguments(const std::string& command, std::string about, Takes takes = Takes::recipe);
+  RecipeArguments(const std::string& command, std::string about,
+                  Positional positional = Positional::recipe);
 
   /// The options of the command itself.
   [[nodiscard]] Arguments& arguments() { return arguments_; }
@@ -37,16 +38,16 @@ class RecipeArguments {
 
   /// The name of the first argument.
   std::string name_;
-  Takes takes_;
+  Positional positional_kind_;
   Arguments arguments_;
   std::vector<Override> overrides_;
 };
 
-/// Removes the overrides from `args` and keeps the rest. An argument is an override if its name
-/// contains a dot and no slash, or is `methods` or `plugins`: `--section.key=value`,
+/// Moves the overrides out of `args`. An argument is an override if its name contains a dot and no
+/// slash, or is `methods` or `plugins`: `--section.key=value`,
 /// `--section.key value`, `section.key=value`. A separate value must not begin with `--`. Hyphens
-/// in a key are read as underscores. A word without `--` that names a file or a folder is kept.
-/// @throws ConfigError if a value is missing or invalid.
+/// in a key are read as underscores. A word without `--` that is the path of an existing file or
+/// folder is not an override. @throws ConfigError if a value is missing or invalid.
 [[nodiscard]] std::vector<Override> take_overrides(std::vector<std::string>& args);
 
 }  // namespace precast::tools

@@ -21,7 +21,7 @@ using Kind = ConfigNode::Kind;
 
 /// Keys of a params.json that belong to the run that recorded it: a training run with the same
 /// configuration is a new run.
-constexpr std::string_view kKeysOfTheRun[] = {"logging.run_id", "checkpoint.resume"};
+constexpr std::string_view kPerRunKeys[] = {"logging.run_id", "checkpoint.resume"};
 constexpr const char* kSmoothingKey = "training.label_smoothing";
 /// If this key is given, the default of kSmoothingKey does not apply.
 constexpr const char* kLossSmoothingKey = "loss.label_smoothing";
@@ -54,7 +54,7 @@ void refuse_dots(const ConfigNode& top, Diagnostics& diagnostics) {
   }
 }
 
-bool says_yes(const ConfigNode* value) {
+bool is_true(const ConfigNode* value) {
   bool yes = false;
   return value != nullptr && read_value(*value, &yes) && yes;
 }
@@ -62,7 +62,7 @@ bool says_yes(const ConfigNode* value) {
 /// Whether the method's keys in `params` enable the method with exactly the recorded options.
 bool follows_from_keys(const KeyedMethod& method, const ConfigNode& options,
                        const ConfigNode& params) {
-  if (!method.chooser.empty() && !says_yes(params.find(method.chooser))) return false;
+  if (!method.selector.empty() && !is_true(params.find(method.selector))) return false;
   if (options.entries.size() != method.options.size()) return false;
   return std::ranges::all_of(method.options, [&](const auto& option) {
     const ConfigNode* recorded = options.find(option.first);
@@ -78,10 +78,10 @@ void erase_key(ConfigNode& params, const std::string& key) {
 /// Keeps either the method in the list or its keys, so that it is not enabled twice. The methods
 /// that keys select come first, in the order of keyed_methods(). So only methods at the start of
 /// the list and in this order are left to their keys; otherwise the order would change.
-void settle_methods(ConfigNode& params) {
+void remove_implied_methods(ConfigNode& params) {
   const auto list = std::ranges::find(params.entries, "methods", &ConfigNode::Entry::key);
   if (list == params.entries.end() || list->value.kind != Kind::list) return;
-  std::vector<ConfigNode> kept;
+  std::vector<ConfigNode> remaining;
   std::vector<std::string> replaced, found;
   auto next = keyed_methods().begin();  // the first method that keys may still select here
   for (const ConfigNode& item : list->value.items) {
@@ -94,20 +94,20 @@ void settle_methods(ConfigNode& params) {
       continue;
     }
     next = keyed_methods().end();
-    kept.push_back(item);
+    remaining.push_back(item);
     const auto listed = std::ranges::find(keyed_methods(), name, &KeyedMethod::name);
     if (listed == keyed_methods().end()) continue;
     const std::vector<std::string> keys = listed->keys();
     replaced.insert(replaced.end(), keys.begin(), keys.end());
   }
-  list->value.items = std::move(kept);
+  list->value.items = std::move(remaining);
   for (const std::string& key : replaced) erase_key(params, key);
   // If label_smoothing is missing although its key selects it, the recipe gave
   // loss.label_smoothing, or its loss has no such option.
   double smoothing = 0;
   const ConfigNode* key = params.find(kSmoothingKey);
-  const bool asked = key != nullptr && read_value(*key, &smoothing) && smoothing > 0;
-  if (asked && std::ranges::find(found, "label_smoothing") == found.end())
+  const bool is_requested = key != nullptr && read_value(*key, &smoothing) && smoothing > 0;
+  if (is_requested && std::ranges::find(found, "label_smoothing") == found.end())
     erase_key(params, kSmoothingKey);
 }
 
@@ -162,7 +162,7 @@ bool is_same(const ConfigNode& node, const ordered_json& value) {
 
 std::vector<std::string> KeyedMethod::keys() const {
   std::vector<std::string> all;
-  if (!chooser.empty()) all.push_back(chooser);
+  if (!selector.empty()) all.push_back(selector);
   for (const auto& [option, key] : options) all.push_back(key);
   return all;
 }
@@ -188,7 +188,7 @@ RecipeFile read_recipe_file(const std::filesystem::path& path, Diagnostics& diag
   file.sections = parse_yaml_file(path, diagnostics);
   file.recorded = is_recorded(path, file.sections);
   if (file.recorded) {
-    settle_methods(file.sections);
+    remove_implied_methods(file.sections);
   } else {
     refuse_dots(file.sections, diagnostics);
   }
@@ -210,7 +210,7 @@ ConfigNode given_keys(const RecipeFile& file, const Schema& schema) {
       if (!schema.contains(name)) unknown.push_back(name);
       // Earlier versions recorded the options of every part, chosen or not.
       if (!schema.reads(name)) return true;
-      if (std::ranges::find(kKeysOfTheRun, name) != std::end(kKeysOfTheRun)) return true;
+      if (std::ranges::find(kPerRunKeys, name) != std::end(kPerRunKeys)) return true;
       const auto value = defaults.find(name);
       return value != defaults.end() && is_same(entry.value, *value);
     });

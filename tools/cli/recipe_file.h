@@ -14,7 +14,7 @@ namespace precast::tools {
 struct KeyedMethod {
   std::string name;
   /// The key that enables the method if it is 1 or true; empty if there is none.
-  std::string chooser;
+  std::string selector;
   /// Its options, each with the key that has the same value.
   std::vector<std::pair<std::string, std::string>> options;
 

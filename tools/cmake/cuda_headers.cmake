@@ -1,6 +1,6 @@
 include_guard(GLOBAL)
 # precast_cuda_headers: CUDA's headers, for sources that the host compiler compiles. They come from a toolkit or,
-# without one, from the wheels in .venv. PRECAST_CUDA_INCLUDE_DIR is false if there are none.
+# if there is none, from the wheels in .venv. PRECAST_CUDA_INCLUDE_DIR is false if there are none.
 file(GLOB wheel_folders ${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/nvidia/*/include)
 find_program(PRECAST_NVCC nvcc HINTS /usr/local/cuda/bin)
 if(PRECAST_NVCC)

@@ -34,12 +34,12 @@ std::vector<data::SourceField> choose_fields(const std::vector<std::string>& cho
     const std::string name = choice.substr(0, equals);
     const std::string kind = equals == std::string::npos ? "" : choice.substr(equals + 1);
     const auto field = std::ranges::find_if(fields, [&](const data::SourceField& known) {
-      return name == known.name || (!name.empty() && name == known.whole_name);
+      return name == known.name || (!name.empty() && name == known.full_name);
     });
     if (field == fields.end()) {
       std::vector<std::string> names;
       for (const data::SourceField& known : fields)
-        names.push_back(known.whole_name.empty() ? known.name : known.whole_name);
+        names.push_back(known.full_name.empty() ? known.name : known.full_name);
       throw ConfigError(fmt::format("--field-kind: expected a field of SOURCE, got '{}'. {}", name,
                                     suggest(name, names)));
     }

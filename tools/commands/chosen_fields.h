@@ -9,8 +9,8 @@
 
 namespace precast::tools {
 
-/// The columns that --field-kind stores as text or documents, by the option of a table for that.
-/// @param choices the values of --field-kind, NAME=KIND.
+/// The columns that --field-kind stores as text or as JSON, under the options of a table that do
+/// this: `texts`, `documents`. @param choices the values of --field-kind, NAME=KIND.
 [[nodiscard]] std::map<std::string, std::vector<std::string>> kept_columns(
     const std::vector<std::string>& choices);
 

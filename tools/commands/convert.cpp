@@ -20,8 +20,8 @@
 #include "framework/core/archive/weights_file.h"
 #include "framework/core/archive/weights_spec.h"
 #include "framework/core/error.h"
+#include "framework/core/format.h"
 #include "framework/core/log.h"
-#include "framework/core/progress.h"
 #include "tools/cli/arguments.h"
 #include "tools/cli/averages_warning.h"
 #include "tools/cli/json_output.h"
@@ -204,8 +204,8 @@ Input open_input(const std::filesystem::path& in) {
   if (averages.empty()) {
     throw CheckpointError(
         fmt::format("{}: expected a checkpoint that says whether its run evaluated averages (ema, "
-                    "swa), got one of an older version, or one with a method that does not say so. "
-                    "If the run used neither, convert {}",
+                    "swa), got a checkpoint of an older version, or one with a method that does "
+                    "not say this. If the run used neither, convert {}",
                     in.string(), (in / kModelFile).string()));
   }
   if (!averages.mapped().empty()) use_averages(input.records, *input.methods, averages.mapped());

@@ -18,7 +18,7 @@
 #include "data/decode/jpeg_sidecar.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
-#include "framework/core/progress.h"
+#include "framework/core/format.h"
 
 namespace precast::tools {
 namespace {
@@ -26,7 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Whether a file begins with the header of a .beton file. The rest of the file may be missing.
-bool begins_as_beton(const fs::path& path) {
+bool has_beton_header(const fs::path& path) {
   std::array<char, data::kHeaderBytes> head{};
   std::ifstream file(path, std::ios::binary);
   if (!file.read(head.data(), head.size())) return false;
@@ -56,7 +56,7 @@ void WriteProgressLine::show(std::uint64_t samples, std::uint64_t bytes) {
                              progress_.rate(samples, total_)));
 }
 
-data::WriteSummary WatchedWriting::run(const std::string& out, std::uint64_t samples,
+data::WriteSummary MonitoredWrite::run(const std::string& out, std::uint64_t samples,
                                        data::WriteOptions options, const Write& write) const {
   WriteProgressLine line(what_, samples);
   options.on_progress = [&line](std::uint64_t done, std::uint64_t bytes) {
@@ -76,14 +76,14 @@ data::WriteSummary WatchedWriting::run(const std::string& out, std::uint64_t sam
   }
 }
 
-void expect_other_file(const std::string& out, const std::filesystem::path& in) {
+void check_different_file(const std::string& out, const std::filesystem::path& in) {
   std::error_code ignored;
   if (std::filesystem::equivalent(in, out, ignored))
     throw ConfigError(fmt::format("{}: expected an output file other than {}", out, in.string()));
 }
 
 void check_folder(const std::string& out) {
-  if (out.empty()) throw ConfigError("expected the name of a file to write, got an empty one");
+  if (out.empty()) throw ConfigError("expected the name of a file to write, got an empty name");
   const fs::path folder = fs::path(out).parent_path();
   std::error_code ignored;
   if (!folder.empty() && !fs::is_directory(folder, ignored))
@@ -94,10 +94,10 @@ void check_folder(const std::string& out) {
 
 void check_output(const std::string& out, const std::vector<fs::path>& inputs) {
   check_folder(out);
-  for (const fs::path& input : inputs) expect_other_file(out, input);
+  for (const fs::path& input : inputs) check_different_file(out, input);
   std::error_code ignored;
   if (!fs::is_regular_file(out, ignored) || fs::file_size(out, ignored) == 0 ||
-      begins_as_beton(out))
+      has_beton_header(out))
     return;
   throw ConfigError(fmt::format(
       "{}: expected no file there, or a .beton file to replace, got another file. Use another "
@@ -105,10 +105,10 @@ void check_output(const std::string& out, const std::vector<fs::path>& inputs) {
       out));
 }
 
-JointOutputs::JointOutputs(const std::vector<std::string>& outs) {
+OutputFiles::OutputFiles(const std::vector<std::string>& outs) {
   for (const std::string& out : outs) {
     const fs::path target = resolved(out);
-    File file{.target = target, .place = out, .names = {out, target}};
+    File file{.target = target, .write_path = out, .names = {out, target}};
     for (const fs::path& name : file.names) data::check_sums_sidecar(name);
     if (std::ranges::find(files_, file.target, &File::target) != files_.end())
       throw ConfigError(
@@ -117,33 +117,35 @@ JointOutputs::JointOutputs(const std::vector<std::string>& outs) {
       std::error_code ignored;
       if (fs::exists(file.target, ignored) && !fs::is_regular_file(file.target, ignored))
         throw IoError(fmt::format(
-            "cannot write {}: expected a regular file or none, got a {}", out,
+            "cannot write {}: expected a regular file or a new name, got a {}", out,
             fs::is_directory(file.target, ignored) ? "folder" : "device, a pipe or a socket"));
-      file.place = fmt::format("{}.part.{}", file.target.string(), ::getpid());
+      file.write_path = fmt::format("{}.part.{}", file.target.string(), ::getpid());
     }
     files_.push_back(std::move(file));
   }
 }
 
-JointOutputs::~JointOutputs() {
+OutputFiles::~OutputFiles() {
   std::error_code ignored;
   if (files_.size() < 2) return;
-  for (const File& file : files_) fs::remove(file.place, ignored);
+  for (const File& file : files_) fs::remove(file.write_path, ignored);
 }
 
-void JointOutputs::publish() {
+void OutputFiles::publish() {
   if (files_.size() < 2) return;
   FileOps& ops = posix_file_ops();
   for (const File& file : files_) {
-    // A dataset without sidecars is valid, but a dataset with the sidecars of another one is not.
+    // A dataset without sidecars is valid, but a dataset with the sidecars of another dataset is
+    // not.
     for (const fs::path& name : file.names) {
       data::remove_sums_sidecar(name, ops);
       data::remove_jpeg_sidecar(name, ops);
     }
-    if (uninterrupted([&] { return ops.rename(file.place.c_str(), file.target.c_str()); }) != 0)
+    if (retry_on_eintr([&] { return ops.rename(file.write_path.c_str(), file.target.c_str()); }) !=
+        0)
       throw IoError("cannot rename the temporary file to", file.target.string(), errno);
     const std::string folder = file.target.parent_path().string();
-    if (uninterrupted([&] { return ops.fsync_folder(folder.c_str()); }) != 0)
+    if (retry_on_eintr([&] { return ops.fsync_folder(folder.c_str()); }) != 0)
       throw IoError("cannot sync the folder of", file.target.string(), errno);
   }
 }
@@ -151,14 +153,14 @@ void JointOutputs::publish() {
 void print_skipped(const std::vector<data::SkippedSample>& skipped) {
   if (skipped.empty()) return;
   fmt::print(stderr, "warning: damaged or unsupported samples left out: {}\n", skipped.size());
-  constexpr std::size_t kMostShown = 10;
+  constexpr std::size_t kMaxShown = 10;
   for (const auto& [index, name, what] :
-       std::span(skipped).first(std::min(skipped.size(), kMostShown))) {
+       std::span(skipped).first(std::min(skipped.size(), kMaxShown))) {
     // `name` is empty if the source could not read the sample. The message then names the sample.
     fmt::print(stderr, "  {}{}: {}\n", index, name.empty() ? "" : fmt::format(" ({})", name), what);
   }
-  if (skipped.size() > kMostShown)
-    fmt::print(stderr, "  ... and {} more; --json lists all\n", skipped.size() - kMostShown);
+  if (skipped.size() > kMaxShown)
+    fmt::print(stderr, "  ... and {} more; --json lists all\n", skipped.size() - kMaxShown);
 }
 
 nlohmann::ordered_json skipped_json(const std::vector<data::SkippedSample>& skipped) {

@@ -31,12 +31,12 @@ class WriteProgressLine {
 
 /// Writes datasets one after the other with a progress line. A signal stops the writing of the
 /// current dataset, and its partial file is removed.
-class WatchedWriting {
+class MonitoredWrite {
  public:
   using Write = std::function<data::WriteSummary(const data::WriteOptions&)>;
 
   /// @param what as in WriteProgressLine.
-  explicit WatchedWriting(std::string what) : what_(std::move(what)) {}
+  explicit MonitoredWrite(std::string what) : what_(std::move(what)) {}
   /// @param write is called with `options`, in which on_progress and cancel are set. @throws what
   /// `write` throws. Cancelled becomes an Error with the signal's exit code. This Error, and every
   /// IoError, names `out`.
@@ -53,7 +53,7 @@ class WatchedWriting {
 void check_folder(const std::string& out);
 
 /// @throws ConfigError if `out` is the input file.
-void expect_other_file(const std::string& out, const std::filesystem::path& in);
+void check_different_file(const std::string& out, const std::filesystem::path& in);
 
 /// Call before writing a dataset: checks that `out` replaces none of `inputs` (empty paths are
 /// ignored), and no file other than a dataset. @throws ConfigError if `out` is one of `inputs`, or
@@ -64,18 +64,20 @@ void check_output(const std::string& out, const std::vector<std::filesystem::pat
 /// written under temporary names in the folders of their final names; the destructor removes files
 /// that have not been published. A single file is written directly, because AtomicFile already does
 /// the same for it.
-class JointOutputs {
+class OutputFiles {
  public:
   /// @throws ConfigError if two outputs are the same file, or if data::check_sums_sidecar() rejects
   /// the sidecar of one; IoError if there are several outputs and one of them exists but is not a
   /// regular file.
-  explicit JointOutputs(const std::vector<std::string>& outs);
-  JointOutputs(const JointOutputs&) = delete;
-  JointOutputs& operator=(const JointOutputs&) = delete;
-  ~JointOutputs();
+  explicit OutputFiles(const std::vector<std::string>& outs);
+  OutputFiles(const OutputFiles&) = delete;
+  OutputFiles& operator=(const OutputFiles&) = delete;
+  ~OutputFiles();
 
   /// The path under which to write the file that publish() renames to `outs[i]`.
-  [[nodiscard]] const std::string& place(std::size_t i) const { return files_.at(i).place; }
+  [[nodiscard]] const std::string& write_path(std::size_t i) const {
+    return files_.at(i).write_path;
+  }
   /// Renames all files to their final names, and removes the sidecars (checksums, JPEG index) of
   /// the files that they replace. Does nothing for a single file. @throws IoError
   void publish();
@@ -83,7 +85,7 @@ class JointOutputs {
  private:
   struct File {
     std::filesystem::path target;
-    std::string place;
+    std::string write_path;
     /// The names under which readers look for sidecars: `outs[i]` and, if it is a symbolic link,
     /// the target.
     std::vector<std::filesystem::path> names;

@@ -11,6 +11,7 @@
 #include "data/jobs/index_dataset.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/format.h"
 #include "framework/core/progress.h"
 #include "framework/process/stop_signals.h"
 #include "tools/cli/arguments.h"
@@ -41,7 +42,7 @@ nlohmann::ordered_json describe(const std::filesystem::path& path, std::size_t i
           {"interval", interval},
           {"bytes", std::filesystem::file_size(path)},
           {"jpegs", summary.jpegs},
-          {"without_checkpoints", summary.without},
+          {"without_checkpoints", summary.unindexed},
           {"damaged", damaged},
           {"seconds", seconds}};
 }
@@ -50,16 +51,16 @@ void print(const std::filesystem::path& path, const data::IndexSummary& summary,
   fmt::print("{}: {}, {} in {}\n", path.string(),
              format_bytes(static_cast<double>(std::filesystem::file_size(path))),
              format_count(summary.jpegs, "JPEG"), format_duration(seconds));
-  if (summary.without > 0)
-    fmt::print("not in the index, because only libjpeg can decode them: {}\n", summary.without);
+  if (summary.unindexed > 0)
+    fmt::print("not in the index, because only libjpeg can decode them: {}\n", summary.unindexed);
   const auto& damaged = summary.damaged;
   if (damaged.empty()) return;
   fmt::print("damaged, and therefore not in the index: {}\n", damaged.size());
-  constexpr std::size_t kMostShown = 10;
-  for (const auto& [sample, error] : std::span(damaged).first(std::min(damaged.size(), kMostShown)))
+  constexpr std::size_t kMaxShown = 10;
+  for (const auto& [sample, error] : std::span(damaged).first(std::min(damaged.size(), kMaxShown)))
     fmt::print("  sample {}: {}\n", sample, error);
-  if (damaged.size() > kMostShown)
-    fmt::print("  ... and {} more; --json lists all\n", damaged.size() - kMostShown);
+  if (damaged.size() > kMaxShown)
+    fmt::print("  ... and {} more; --json lists all\n", damaged.size() - kMaxShown);
 }
 
 /// Reads all images and writes the sidecar. @throws Error with the signal's exit code if a signal

@@ -13,7 +13,7 @@
 #include "data/beton/reader.h"
 #include "data/order/pages.h"
 #include "framework/core/error.h"
-#include "framework/core/progress.h"
+#include "framework/core/format.h"
 #include "tools/cli/arguments.h"
 #include "tools/cli/custom_fields.h"
 #include "tools/cli/json_output.h"
@@ -127,8 +127,8 @@ void print_report(const Json& report) {
 
 /// Adds to `value`: for a custom field, its metadata and the allocations that might belong to it;
 /// for a tagged field, the shape of the value.
-void describe_beyond_type(const BetonReader& reader, std::uint64_t sample, std::size_t index,
-                          Json& value) {
+void describe_content(const BetonReader& reader, std::uint64_t sample, std::size_t index,
+                      Json& value) {
   const data::FieldInfo& field = reader.fields()[index];
   if (field.type == FieldType::custom) {
     std::string hex;
@@ -166,7 +166,7 @@ Json describe_value(const BetonReader& reader, std::uint64_t sample, std::size_t
   if (field.has_pointer())
     value = {{"offset", reader.blob_offset(sample, index)},
              {"bytes", reader.blob_bytes(sample, index)}};
-  describe_beyond_type(reader, sample, index, value);
+  describe_content(reader, sample, index, value);
   if (field.type == FieldType::image) {
     const data::ImageRecord image = reader.image(sample, index);
     value["mode"] = image.mode == data::ImageMode::jpg ? "jpg" : "raw";
@@ -192,8 +192,8 @@ Json describe_sample(const BetonReader& reader, std::uint64_t sample) {
 
 /// Writes one field of the sample to a file, or all fields that are not numbers into a folder.
 /// @param choice name of the field; empty: determined by `out`.
-void take_out(const BetonReader& reader, std::uint64_t sample, const std::string& out,
-              const std::string& choice) {
+void export_values(const BetonReader& reader, std::uint64_t sample, const std::string& out,
+                   const std::string& choice) {
   if (!choice.empty()) return export_field(reader, sample, reader.field(choice), out);
   const std::filesystem::path path(out);
   if (!path.has_extension() || std::filesystem::is_directory(path))
@@ -216,7 +216,7 @@ void show_sample(const BetonReader& reader, const Arguments& arguments, const st
   const auto index = static_cast<std::uint64_t>(sample);
   const Json report = describe_sample(reader, index);
   if (arguments.has("output")) {
-    take_out(reader, index, arguments.text("output"), choice);
+    export_values(reader, index, arguments.text("output"), choice);
   }
   const int indent = arguments.get<bool>("json") ? 2 : -1;
   fmt::print("{}\n", report.dump(indent, ' ', false, Json::error_handler_t::replace));
@@ -236,7 +236,7 @@ void check_order_options(const Arguments& arguments) {
 
 /// @throws ConfigError if an option is given without the option that it needs, or together with one
 /// that excludes it.
-void check_partners(const Arguments& arguments) {
+void check_option_combinations(const Arguments& arguments) {
   check_order_options(arguments);
   if (arguments.has("output") && !arguments.has("sample"))
     throw ConfigError(
@@ -324,7 +324,7 @@ Arguments inspect_arguments() {
 int run_inspect(const std::vector<std::string>& args) {
   Arguments arguments = inspect_arguments();
   if (!arguments.parse(args)) return static_cast<int>(ExitCode::done);
-  check_partners(arguments);
+  check_option_combinations(arguments);
   const FieldChoice choice = read_field_choice(arguments);
   const BetonReader reader(arguments.text("FILE.beton"), data::BlobAccess::mapped, choice.layouts);
   if (arguments.has("sample")) {

@@ -33,12 +33,12 @@ void write_bytes(const std::string& out, std::span<const std::byte> bytes) {
   file.commit();
 }
 
-data::Image decode(const data::ImageRecord& record, const std::string& place) {
+data::Image decode(const data::ImageRecord& record, const std::string& context) {
   data::Image image;
   if (record.mode == data::ImageMode::jpg) {
     data::decode_image_file(record.bytes, image);
     if (image.width != record.width || image.height != record.height) {
-      throw DataError(fmt::format("{}: expected a JPEG of {} x {} px, got {} x {}", place,
+      throw DataError(fmt::format("{}: expected a JPEG of {} x {} px, got {} x {}", context,
                                   record.width, record.height, image.width, image.height));
     }
     return image;
@@ -63,7 +63,7 @@ void write_ppm(const data::Image& image, const std::string& out) {
 }
 
 void export_image(const data::ImageRecord& record, const std::string& out,
-                  const std::string& place) {
+                  const std::string& context) {
   const std::string ending = std::filesystem::path(out).extension();
   const bool jpeg = ending == ".jpg" || ending == ".jpeg";
   if (!jpeg && ending != ".png" && ending != ".npy" && ending != ".ppm") {
@@ -72,7 +72,7 @@ void export_image(const data::ImageRecord& record, const std::string& out,
         out));
   }
   if (jpeg && record.mode == data::ImageMode::jpg) return write_bytes(out, record.bytes);
-  const data::Image image = decode(record, place);
+  const data::Image image = decode(record, context);
   if (jpeg) return write_jpeg(image, out);
   if (ending == ".ppm") return write_ppm(image, out);
   if (ending == ".png")
@@ -145,7 +145,7 @@ void export_field(const BetonReader& reader, std::uint64_t sample, std::size_t f
         "--output: expected a field whose values are in pages, got '{}'. inspect shows its value "
         "without --output",
         info.name));
-  expect_other_file(out, reader.path());
+  check_different_file(out, reader.path());
   const auto blob = reader.blob(sample, field);
   reader.check_value(sample, field, blob);
   export_value(reader, sample, field, blob, out);

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "data/beton/file_info.h"
-#include "framework/core/progress.h"
+#include "framework/core/format.h"
 #include "tools/commands/sample_choice.h"
 
 namespace precast::tools {
@@ -24,21 +24,21 @@ using Json = nlohmann::ordered_json;
 using Ids = std::vector<std::uint64_t>;
 
 /// An int field with more distinct values does not contain class labels.
-constexpr std::size_t kMostClasses = 10000;
+constexpr std::size_t kMaxClasses = 10000;
 constexpr int kSideBins = 10;
 constexpr std::size_t kShownIds = 20;
 /// If there are many classes, this many of the largest and as many of the smallest are shown.
 constexpr std::size_t kShownClasses = 10;
 constexpr double kBarWidth = 40;
 /// Bars begin in the same column, except those of longer labels.
-constexpr std::size_t kMostLabelWidth = 40;
+constexpr std::size_t kMaxLabelWidth = 40;
 
 Json count_classes(const BetonReader& reader, const Ids& ids, std::size_t field) {
   std::map<std::int64_t, std::uint64_t> counts;
   for (const std::uint64_t id : ids) ++counts[reader.integer(id, field)];
   const std::vector<std::string> names = data::class_names_of(reader, field);
   Json classes = Json::array();
-  if (counts.size() > kMostClasses) return classes;
+  if (counts.size() > kMaxClasses) return classes;
   for (const auto& [label, count] : counts) {
     Json entry = {{"label", label}};
     if (label >= 0 && static_cast<std::uint64_t>(label) < names.size())
@@ -86,7 +86,7 @@ struct Bar {
 void print_bars(const std::vector<Bar>& bars, std::uint64_t most) {
   std::size_t width = 0;
   for (const Bar& bar : bars)
-    if (bar.label.size() <= kMostLabelWidth) width = std::max(width, bar.label.size());
+    if (bar.label.size() <= kMaxLabelWidth) width = std::max(width, bar.label.size());
   for (const Bar& bar : bars) {
     const double length = kBarWidth * static_cast<double>(bar.count) / static_cast<double>(most);
     fmt::print("  {:<{}} {:#<{}} {}\n", bar.label, width, "",

@@ -51,7 +51,7 @@ Json describe_mixing(const data::BetonReader& reader, std::size_t field,
   for (const std::uint64_t id : ids) labels.push_back(reader.integer(id, field));
   const data::ClassMixing mixing = data::class_mixing(labels, batch_size);
   return {{"classes_per_batch", mixing.classes_per_batch},
-          {"classes_per_random_batch", mixing.of_random},
+          {"classes_per_random_batch", mixing.expected_classes_per_batch},
           {"class_mixing", mixing.ratio()}};
 }
 

@@ -86,7 +86,8 @@ std::map<std::string, std::string> common_options(const std::vector<const BetonR
   return common;
 }
 
-/// The field of --label-field, or the default of the first file that has class names.
+/// The field of --label-field; by default, the label field of the first file that has class names,
+/// or of the first file if none has any.
 /// @throws ConfigError if there is no such field
 std::size_t merged_label_field(const std::vector<const BetonReader*>& files,
                                const std::string& name) {
@@ -113,13 +114,13 @@ std::string set_labels(const Arguments& arguments, data::DatasetCopy& copy, data
         "--label-field: expected --label-rule offset or by-name, got keep, which changes no field");
   if (changes_labels)
     copy.label_field = merged_label_field(copy.files, arguments.text("label-field"));
-  const bool insist = !changes_labels && arguments.given("label-rule");
+  const bool allow_conflicts = !changes_labels && arguments.given("label-rule");
   std::vector<std::string> dropped;
   for (std::size_t field = 0; field < first.fields().size(); ++field) {
     if (first.fields()[field].type != data::FieldType::integer) continue;
     const bool relabelled = field == copy.label_field;
     MergedLabels labels =
-        merge_labels(copy.files, field, relabelled ? rule : LabelRule::keep, insist);
+        merge_labels(copy.files, field, relabelled ? rule : LabelRule::keep, allow_conflicts);
     if (relabelled) copy.relabel = std::move(labels.relabel);
     if (!labels.names.empty()) info.classes[first.fields()[field].name] = std::move(labels.names);
     if (!labels.dropped.empty()) dropped.push_back(std::move(labels.dropped));
@@ -185,7 +186,7 @@ int run_merge(const std::vector<std::string>& args) {
   data::DatasetCopy copy = concatenation(readers);
   data::FileInfo info{.classes = {}, .written = common_options(readers)};
   const std::string dropped = set_labels(arguments, copy, info);
-  const auto summary = WatchedWriting("merge").run(
+  const auto summary = MonitoredWrite("merge").run(
       files.out, copy.num_samples, read_options(arguments, info, readers),
       [&](const data::WriteOptions& watched) {
         return data::copy_dataset(files.out, copy, watched);

@@ -35,30 +35,31 @@ std::int64_t label_count(const BetonReader& file, std::size_t field) {
 
 /// The reason why names are left out: this file does not name all of its classes, but other files
 /// name some.
-std::string dropped_for(const BetonReader& nameless, std::size_t field) {
+std::string missing_names_text(const BetonReader& nameless, std::size_t field) {
   return fmt::format("{} does not name all classes of '{}'", nameless.path().string(),
                      nameless.fields()[field].name);
 }
 
 MergedLabels keep(const Files& files, std::size_t field, const std::vector<Names>& names,
-                  bool insist) {
+                  bool allow_conflicts) {
   data::CommonNames common = data::common_names(names);
-  if (common.nameless) return {{}, {}, dropped_for(*files[*common.nameless], field)};
+  if (common.nameless) return {{}, {}, missing_names_text(*files[*common.nameless], field)};
   if (!common.conflict) return {{}, std::move(common.names), {}};
   const auto [file, other, label] = *common.conflict;
-  const std::string knows = files[file]->path().string();
-  const std::string differs = files[other]->path().string();
+  const std::string first_path = files[file]->path().string();
+  const std::string other_path = files[other]->path().string();
   const std::string& name = files[file]->fields()[field].name;
-  if (insist)
+  if (allow_conflicts)
     return {{},
             {},
-            fmt::format("{} and {} have different names for label {} of '{}'", knows, differs,
-                        label, name)};
+            fmt::format("{} and {} have different names for label {} of '{}'", first_path,
+                        other_path, label, name)};
   throw ConfigError(fmt::format(
       "{}: expected label {} of '{}' to be '{}', as in {}, got '{}'. Use --label-field {} with "
       "--label-rule by-name or offset, which change the labels of one field, or --label-rule keep "
       "to drop the names",
-      differs, label, name, names[file][label], knows, names[other][label], shell_word(name)));
+      other_path, label, name, names[file][label], first_path, names[other][label],
+      shell_word(name)));
 }
 
 MergedLabels offset(const Files& files, std::size_t field, const std::vector<Names>& names) {
@@ -71,7 +72,7 @@ MergedLabels offset(const Files& files, std::size_t field, const std::vector<Nam
     const std::int64_t labels = label_count(*files[file], field);
     const auto named = static_cast<std::int64_t>(names[file].size());
     next += std::max(labels, named);
-    if (named < labels && some_named) merged.dropped = dropped_for(*files[file], field);
+    if (named < labels && some_named) merged.dropped = missing_names_text(*files[file], field);
     merged.names.insert(merged.names.end(), names[file].begin(), names[file].end());
   }
   if (!some_named || !merged.dropped.empty()) merged.names.clear();
@@ -93,10 +94,10 @@ void check_named(const BetonReader& file, std::size_t field, const Names& names)
   const auto nameless = std::ranges::find(names, "");
   if (nameless != names.end())
     throw DataError(
-        fmt::format("{}: expected a name for each class, got an empty one for label {}. Use "
+        fmt::format("{}: expected a name for each class, got an empty name for label {}. Use "
                     "--label-rule keep or offset",
                     file.path().string(), nameless - names.begin()));
-  if (const auto same = data::labels_of_same_name(names))
+  if (const auto same = data::find_duplicate_name(names))
     throw DataError(fmt::format(
         "{}: expected a different name for each class, got '{}' for labels {} and {}. Use "
         "--label-rule keep or offset",
@@ -126,12 +127,13 @@ MergedLabels by_name(const Files& files, std::size_t field, const std::vector<Na
 
 }  // namespace
 
-MergedLabels merge_labels(const Files& files, std::size_t field, LabelRule rule, bool insist) {
+MergedLabels merge_labels(const Files& files, std::size_t field, LabelRule rule,
+                          bool allow_conflicts) {
   std::vector<Names> names;
   for (const BetonReader* file : files) names.push_back(class_names_of(*file, field));
   if (rule == LabelRule::offset) return offset(files, field, names);
   if (rule == LabelRule::by_name) return by_name(files, field, names);
-  return keep(files, field, names, insist);
+  return keep(files, field, names, allow_conflicts);
 }
 
 }  // namespace precast::tools

@@ -16,8 +16,8 @@
 #include "framework/core/config/node.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/format.h"
 #include "framework/core/log.h"
-#include "framework/core/progress.h"
 #include "framework/core/shell_word.h"
 #include "tools/cli/arguments.h"
 
@@ -35,7 +35,7 @@ constexpr int kSmallSidePx = 64;
 constexpr int kLargestTrainPx = 192;
 constexpr std::int64_t kLargestBatch = 256;
 /// Approximate number of steps that a first training run needs.
-constexpr std::int64_t kWantedSteps = 2000;
+constexpr std::int64_t kTargetSteps = 2000;
 
 /// The facts about the dataset on which the recipe depends.
 struct DataFacts {
@@ -45,9 +45,9 @@ struct DataFacts {
   std::int64_t classes = 0;
   std::vector<std::string> names;
   /// Minimum and median of the images' shorter sides, in px.
-  int least_px = 0;
+  int min_px = 0;
   int median_px = 0;
-  bool one_size = false;
+  bool is_uniform_size = false;
 };
 
 /// data::default_label_field(). @throws DataError if there is none
@@ -99,17 +99,18 @@ BetonReader::ImageSize image_size(const BetonReader& reader, std::uint64_t sampl
 
 void measure_images(const BetonReader& reader, std::size_t field, DataFacts& facts) {
   std::vector<int> sides;
-  facts.one_size = true;
+  facts.is_uniform_size = true;
   const BetonReader::ImageSize first = image_size(reader, 0, field);
   for (std::uint64_t i = 0; i < reader.size(); ++i) {
     const BetonReader::ImageSize size = image_size(reader, i, field);
     sides.push_back(std::min(size.width, size.height));
-    facts.one_size = facts.one_size && size.width == first.width && size.height == first.height;
+    facts.is_uniform_size =
+        facts.is_uniform_size && size.width == first.width && size.height == first.height;
   }
-  const auto middle = sides.begin() + static_cast<std::ptrdiff_t>(sides.size() / 2);
-  facts.least_px = *std::ranges::min_element(sides);
-  std::ranges::nth_element(sides, middle);
-  facts.median_px = *middle;
+  const auto median = sides.begin() + static_cast<std::ptrdiff_t>(sides.size() / 2);
+  facts.min_px = *std::ranges::min_element(sides);
+  std::ranges::nth_element(sides, median);
+  facts.median_px = *median;
 }
 
 DataFacts facts_of(const BetonReader& reader) {
@@ -147,7 +148,8 @@ Choice choose(const DataFacts& train) {
   Choice choice;
   choice.small = train.median_px <= kSmallSidePx;
   if (choice.small) {
-    // The network halves the side three times, by convolutions with stride 2.
+    // The network halves the side three times, by convolutions with stride 2. If the side is a
+    // multiple of 4, only the last of them rounds up.
     choice.train_px = std::max(16, train.median_px / 4 * 4);
     choice.val_px = choice.train_px;
   } else {
@@ -160,7 +162,7 @@ Choice choose(const DataFacts& train) {
                static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(
                    std::max<std::int64_t>(std::min<std::int64_t>(samples, 8), samples / 16)))));
   const std::int64_t steps = std::max<std::int64_t>(1, samples / choice.batch);
-  choice.epochs = std::clamp<std::int64_t>((kWantedSteps + steps - 1) / steps, 8, 40);
+  choice.epochs = std::clamp<std::int64_t>((kTargetSteps + steps - 1) / steps, 8, 40);
   return choice;
 }
 
@@ -241,7 +243,8 @@ std::string recipe_text(const DataFacts& facts, const Choice& choice, const std:
       "#   precast train {} --dry-run\n"
       "#   precast train {}\n",
       facts.samples, class_comment(facts), facts.median_px,
-      facts.one_size ? "" : fmt::format(" (median; minimum {} px)", facts.least_px), word, word);
+      facts.is_uniform_size ? "" : fmt::format(" (median; minimum {} px)", facts.min_px), word,
+      word);
   text += data_section(facts, train, val) + pipeline_section(choice);
   text += choice.small ? kSmallModel : kModel;
   text += fmt::format(
@@ -334,7 +337,7 @@ fs::path recipe_path(const Arguments& arguments) {
 int run_new_recipe(const std::vector<std::string>& args) {
   Arguments arguments("new recipe [NAME] --train-dataset FILE --val-dataset FILE",
                       "Writes NAME.yaml, a recipe with comments. Its network, image sizes, batch "
-                      "size and epochs suit these files, and it can be trained unchanged.");
+                      "size and epochs suit these files, and it can be used unchanged.");
   arguments.optional_positional("NAME", "name of the file without .yaml; default: recipe");
   arguments.options().add_options()("train-dataset",
                                     po::value<std::string>()->required()->value_name("FILE"),

@@ -12,7 +12,7 @@ namespace precast::tools {
 
 void write_png(const std::filesystem::path& path, std::span<const std::uint8_t> pixels,
                std::uint32_t height, std::uint32_t width) {
-  require(pixels.size() == std::size_t{height} * width * 3, "the pixels fill the picture");
+  require(pixels.size() == std::size_t{height} * width * 3, "the pixels fill the image");
   png_image image{};
   image.version = PNG_IMAGE_VERSION;
   image.width = width;

@@ -14,7 +14,7 @@ constexpr std::size_t kFramePx = 2;
 constexpr std::uint8_t kFrameGrey = 32;
 constexpr std::uint8_t kTextGrey = 224;
 /// The minimum width of a caption under a small image.
-constexpr std::size_t kLeastCaptionPx = 96;
+constexpr std::size_t kMinCaptionPx = 96;
 
 /// The positions of the images; all sizes are in pixels.
 struct Layout {
@@ -33,7 +33,7 @@ Layout lay_out(std::size_t size, std::size_t count, const std::vector<Caption>& 
   for (const Caption& caption : captions) lines = std::max(lines, caption.size());
   Layout layout{.size = size, .count = count};
   layout.columns = static_cast<std::size_t>(std::ceil(std::sqrt(static_cast<double>(count))));
-  layout.step_x = (lines > 0 ? std::max(size, kLeastCaptionPx) : size) + kFramePx;
+  layout.step_x = (lines > 0 ? std::max(size, kMinCaptionPx) : size) + kFramePx;
   layout.step_y = size + lines * kLineHeightPx + kFramePx;
   layout.width = layout.columns * layout.step_x + kFramePx;
   layout.height = (count + layout.columns - 1) / layout.columns * layout.step_y + kFramePx;

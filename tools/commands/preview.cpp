@@ -25,8 +25,8 @@
 #include "data/transforms/pipeline.h"
 #include "framework/core/archive/npy.h"
 #include "framework/core/error.h"
+#include "framework/core/format.h"
 #include "framework/core/log.h"
-#include "framework/core/progress.h"
 #include "tools/cli/arguments.h"
 #include "tools/cli/custom_fields.h"
 #include "tools/cli/shared_options.h"
@@ -71,11 +71,11 @@ void add_epoch_options(po::options_description& options) {
 Arguments preview_arguments() {
   Arguments arguments(
       "preview FILE.beton -o grid.png|pixels.npy [options]",
-      "Writes images as the model gets them, before they are normalised: to a picture (.png), or "
-      "to an array of their pixels, uint8 [n, H, W, C] (.npy). With "
-      "--train, they are exactly those that `precast train` loads in epoch --epoch if its recipe "
-      "has the same seed, order (random or sequential), image size and pipeline, uses all samples "
-      "(no data.subset, data.filter or data.repeats), and keeps the default of data.jpeg_dct.");
+      "Writes images as the model gets them, before they are normalised: as a grid (.png), or as "
+      "an array of their pixels, uint8 [n, H, W, C] (.npy). With --train, they are exactly those "
+      "that `precast train` loads in epoch --epoch if its recipe has the same seed, order (random "
+      "or sequential), image size and pipeline, uses all samples (no data.subset, data.filter or "
+      "data.repeats), and keeps the default of data.jpeg_dct.");
   arguments.positional("FILE.beton", "the dataset");
   po::options_description& options = arguments.options();
   options.add_options()("output,o", po::value<std::string>()->required()->value_name("FILE"),
@@ -92,8 +92,8 @@ Arguments preview_arguments() {
   return arguments;
 }
 
-/// Parses numbers. @param separators the characters between them, in order: ":,:" for "3:9,0:4".
-/// Without it, the text is a list separated by commas. @throws ConfigError naming the option
+/// Parses numbers. @param separators the characters between them, in order: ":,:" for "3:9,0:4". If
+/// it is nullopt, `text` is a list separated by commas. @throws ConfigError naming the option
 std::vector<std::uint64_t> parse_numbers(const std::string& text, std::string_view option,
                                          std::string_view expected,
                                          const std::optional<std::string_view>& separators) {
@@ -206,12 +206,12 @@ std::vector<std::uint64_t> chosen_positions(const Arguments& arguments, std::uin
 }
 
 /// The samples to show: their ids, and their positions in the epoch's order.
-std::vector<data::SamplePlace> choose_samples(const Arguments& arguments,
-                                              const data::BetonReader& reader, std::uint64_t seed) {
+std::vector<data::SampleKey> choose_samples(const Arguments& arguments,
+                                            const data::BetonReader& reader, std::uint64_t seed) {
   const std::int64_t epoch = not_negative(arguments, "epoch");
   const std::string& order_name = arguments.get<std::string>("order");
   const auto order = data::make_order(reader, {.name = order_name})->ids(seed, epoch);
-  std::vector<data::SamplePlace> places;
+  std::vector<data::SampleKey> places;
   for (const std::uint64_t position : chosen_positions(arguments, order.size())) {
     if (position >= order.size()) {
       throw ConfigError(
@@ -224,7 +224,7 @@ std::vector<data::SamplePlace> choose_samples(const Arguments& arguments,
 
 /// @param shape of one shown image
 std::vector<std::uint8_t> decode(const data::BetonReader& reader, const data::Output& shown,
-                                 const std::vector<data::SamplePlace>& places, std::uint64_t seed,
+                                 const std::vector<data::SampleKey>& places, std::uint64_t seed,
                                  int size_px, const data::PixelShape& shape) {
   std::vector<std::uint8_t> pixels(shape.values() * places.size());
   const auto& image = std::get<data::ImageOutput>(shown.kind);
@@ -269,13 +269,13 @@ int image_side_px(const Arguments& arguments) {
 
 /// The class (or the label, if classes have no names) and the sample id of each image.
 std::vector<Caption> captions_of(const data::BetonReader& reader,
-                                 const std::vector<data::SamplePlace>& places) {
+                                 const std::vector<data::SampleKey>& places) {
   const std::size_t label = data::default_label_field(reader);
   const bool labelled = label < reader.fields().size();
   const std::vector<std::string> names =
       labelled ? data::class_names_of(reader, label) : std::vector<std::string>();
   std::vector<Caption> captions;
-  for (const data::SamplePlace& place : places) {
+  for (const data::SampleKey& place : places) {
     Caption& caption = captions.emplace_back();
     if (labelled) {
       const std::int64_t value = reader.integer(place.sample, label);
@@ -303,10 +303,10 @@ void write_pixels(const std::filesystem::path& output, const std::vector<std::ui
   write_npy(output, DType::u8, sides, std::as_bytes(std::span(pixels)));
 }
 
-void print_samples(const data::BetonReader& reader, const std::vector<data::SamplePlace>& places) {
+void print_samples(const data::BetonReader& reader, const std::vector<data::SampleKey>& places) {
   const std::size_t label = data::default_label_field(reader);
   auto listed = nlohmann::ordered_json::array();
-  for (const data::SamplePlace& place : places) {
+  for (const data::SampleKey& place : places) {
     nlohmann::ordered_json entry = {{"position", place.position}, {"sample", place.sample}};
     if (label < reader.fields().size()) entry["label"] = reader.integer(place.sample, label);
     listed.push_back(entry);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <iterator>
 #include <numeric>
 #include <unordered_set>
@@ -16,6 +15,7 @@
 #include "data/order/labels.h"
 #include "data/order/subset.h"
 #include "framework/core/error.h"
+#include "framework/core/parse_number.h"
 #include "framework/core/shell_word.h"
 #include "tools/cli/shared_options.h"
 
@@ -25,23 +25,19 @@ namespace {
 namespace po = boost::program_options;
 using Ids = std::vector<std::uint64_t>;
 
-/// Parses a number. @return `missing` for an empty string, and nothing for text that is not a
-/// number.
-std::optional<std::uint64_t> parse_number(std::string_view text, std::uint64_t missing) {
-  if (text.empty()) return missing;
-  std::uint64_t number = 0;
-  const auto [rest, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (failure != std::errc() || rest != text.data() + text.size()) return std::nullopt;
-  return number;
+/// Parses a number. @return `missing` for an empty string, and nothing for any other string that is
+/// not a number.
+std::optional<std::uint64_t> parse_bound(std::string_view text, std::uint64_t missing) {
+  return text.empty() ? missing : parse_number<std::uint64_t>(text);
 }
 
 /// Parses `N` or `A:B`. @return the first number, and one past the last. @throws ConfigError
 std::pair<std::uint64_t, std::uint64_t> parse_range(std::string_view option, std::string_view text,
                                                     std::uint64_t end) {
   const std::size_t colon = text.find(':');
-  const auto first = parse_number(text.substr(0, colon), 0);
+  const auto first = parse_bound(text.substr(0, colon), 0);
   const auto last = colon == std::string_view::npos ? (first ? std::optional(*first + 1) : first)
-                                                    : parse_number(text.substr(colon + 1), end);
+                                                    : parse_bound(text.substr(colon + 1), end);
   if (!first || !last || *first >= *last || *last > end) {
     throw ConfigError(
         fmt::format("--{0}: expected N below {1}, or A:B with A < B and B at most {1}, got '{2}'",
@@ -98,7 +94,7 @@ class ClassChoice {
       return;
     }
     const std::vector<std::int64_t> named = labels_named(part);
-    check_one_meaning(part, named);
+    check_unambiguous(part, named);
     for (const std::int64_t label : named) labels.insert(static_cast<std::uint64_t>(label));
   }
 
@@ -117,8 +113,8 @@ class ClassChoice {
   }
 
   /// @param named the labels of the classes called `name`
-  void check_one_meaning(const std::string& name, const std::vector<std::int64_t>& named) const {
-    const auto number = parse_number(name, end_);
+  void check_unambiguous(const std::string& name, const std::vector<std::int64_t>& named) const {
+    const auto number = parse_bound(name, end_);
     if (!number || *number >= end_) return;
     const auto label = static_cast<std::int64_t>(*number);
     if (std::ranges::all_of(named, [&](std::int64_t other) { return other == label; })) return;
@@ -144,18 +140,18 @@ class ClassChoice {
 };
 
 /// The samples whose label is in --classes.
-Ids of_classes(const Arguments& arguments, const data::BetonReader& reader) {
+Ids ids_of_classes(const Arguments& arguments, const data::BetonReader& reader) {
   const std::size_t field = chosen_label_field(arguments, reader);
   const ClassChoice choice(reader, field);
   std::unordered_set<std::uint64_t> classes;
   for (const std::string& part : split_list("classes", arguments.text("classes")))
     choice.add(part, classes);
-  Ids kept;
+  Ids selected;
   for (std::uint64_t i = 0; i < reader.size(); ++i) {
     const std::int64_t label = reader.integer(i, field);
-    if (label >= 0 && classes.contains(static_cast<std::uint64_t>(label))) kept.push_back(i);
+    if (label >= 0 && classes.contains(static_cast<std::uint64_t>(label))) selected.push_back(i);
   }
-  return kept;
+  return selected;
 }
 
 /// The error with the option in place of `key`, with which most messages of data/order begin.
@@ -167,7 +163,7 @@ ConfigError error_of_option(std::string_view option, std::string_view key,
   return ConfigError(fmt::format("--{}: {}", option, message));
 }
 
-Ids of_expression(const std::string& expression, const data::BetonReader& reader) {
+Ids ids_of_expression(const std::string& expression, const data::BetonReader& reader) {
   try {
     return data::SampleFilter(expression).select(reader, 0, reader.size());
   } catch (const ConfigError& error) {
@@ -217,7 +213,7 @@ std::vector<std::uint64_t> parse_samples(std::string_view option, const std::str
         fmt::format("--{}: expected random:N, random:N:SEED or @FILE, got '{}'", option, text));
   }
   try {
-    const data::Members chosen = data::choose_subset(text, size, "the file");
+    const data::SampleSet chosen = data::choose_subset(text, size, "the file");
     Ids ids;
     for (std::uint64_t i = 0; i < chosen.size(); ++i) ids.push_back(chosen[i]);
     return ids;
@@ -231,30 +227,30 @@ std::size_t chosen_label_field(const Arguments& arguments, const data::BetonRead
 }
 
 std::optional<Ids> choose_samples(const Arguments& arguments, const data::BetonReader& reader) {
-  std::optional<Ids> kept;
-  const auto keep = [&kept](Ids fit) {
-    if (!kept) {
-      kept = std::move(fit);
+  std::optional<Ids> selected;
+  const auto intersect = [&selected](Ids fit) {
+    if (!selected) {
+      selected = std::move(fit);
       return;
     }
     Ids both;
-    std::ranges::set_intersection(*kept, fit, std::back_inserter(both));
-    kept = std::move(both);
+    std::ranges::set_intersection(*selected, fit, std::back_inserter(both));
+    selected = std::move(both);
   };
   if (arguments.has("samples"))
-    keep(parse_samples("samples", arguments.text("samples"), reader.size()));
-  if (arguments.has("classes")) keep(of_classes(arguments, reader));
-  if (arguments.has("where")) keep(of_expression(arguments.text("where"), reader));
-  if (kept && kept->empty())
+    intersect(parse_samples("samples", arguments.text("samples"), reader.size()));
+  if (arguments.has("classes")) intersect(ids_of_classes(arguments, reader));
+  if (arguments.has("where")) intersect(ids_of_expression(arguments.text("where"), reader));
+  if (selected && selected->empty())
     throw DataError(fmt::format(
         "{}: expected at least one sample that matches --samples, --classes and --where, got none",
         reader.path().string()));
-  return kept;
+  return selected;
 }
 
-std::vector<std::uint64_t> chosen_samples(const Arguments& arguments,
-                                          const data::BetonReader& reader) {
-  if (auto kept = choose_samples(arguments, reader)) return *std::move(kept);
+std::vector<std::uint64_t> choose_samples_or_all(const Arguments& arguments,
+                                                 const data::BetonReader& reader) {
+  if (auto selected = choose_samples(arguments, reader)) return *std::move(selected);
   Ids all(reader.size());
   std::iota(all.begin(), all.end(), 0);
   return all;

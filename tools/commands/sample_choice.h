@@ -20,8 +20,8 @@ void add_choice_options(Arguments& arguments);
     const Arguments& arguments, const data::BetonReader& reader);
 
 /// choose_samples(), or all samples of the file if no option is given.
-[[nodiscard]] std::vector<std::uint64_t> chosen_samples(const Arguments& arguments,
-                                                        const data::BetonReader& reader);
+[[nodiscard]] std::vector<std::uint64_t> choose_samples_or_all(const Arguments& arguments,
+                                                               const data::BetonReader& reader);
 
 /// The field of --label-field, or data::default_label_field(). @throws ConfigError
 [[nodiscard]] std::size_t chosen_label_field(const Arguments& arguments,

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
@@ -18,6 +17,7 @@
 #include "data/sources/beton.h"
 #include "data/write/register.h"
 #include "framework/core/error.h"
+#include "framework/core/parse_number.h"
 #include "framework/core/rng.h"
 #include "tools/cli/custom_fields.h"
 #include "tools/cli/field_options.h"
@@ -47,7 +47,7 @@ Arguments declare() {
       "count", po::value<std::int64_t>(), "number of samples drawn at random")(
       "split", po::value<std::string>()->value_name("SHARES"),
       "fraction of the samples for each file to write; 0.9,0.1: nine tenths of the samples, drawn "
-      "at random, for the first file, and the others for the second")(
+      "at random, for the first file, and the remaining samples for the second")(
       "stratify", po::bool_switch(),
       "keep the proportions of the classes in each file; with --count, --fraction or --split")(
       "shuffle", po::bool_switch(), kShuffleHelp)("seed", number(0), kSeedHelp)(
@@ -71,11 +71,10 @@ std::uint64_t seed_of(const Arguments& arguments) {
 std::vector<double> parse_shares(const std::string& text, std::size_t files) {
   std::vector<double> shares;
   for (const std::string& part : split_list("split", text)) {
-    double share = 0;
-    const auto [rest, failure] = std::from_chars(part.data(), part.data() + part.size(), share);
-    if (failure != std::errc() || rest != part.data() + part.size() || !(share > 0))
+    const auto share = parse_number<double>(part);
+    if (!share || !(*share > 0))
       throw ConfigError(fmt::format("--split: expected fractions such as 0.9,0.1, got '{}'", text));
-    shares.push_back(share);
+    shares.push_back(*share);
   }
   const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
   if (std::abs(sum - 1) > 1e-6)
@@ -124,7 +123,7 @@ std::vector<Ids> split(const Arguments& arguments, const data::BetonReader& read
 /// For each file to write, its samples in the order in which they are written.
 std::vector<Ids> choose(const Arguments& arguments, const data::BetonReader& reader,
                         std::size_t files) {
-  Ids samples = chosen_samples(arguments, reader);
+  Ids samples = choose_samples_or_all(arguments, reader);
   if (arguments.has("count") || arguments.has("fraction")) {
     const std::uint64_t count = drawn_count(arguments, samples.size());
     samples = std::move(split(arguments, reader, samples, {count, samples.size() - count})[0]);
@@ -154,7 +153,7 @@ std::vector<Ids> choose(const Arguments& arguments, const data::BetonReader& rea
 class PartWriter {
  public:
   PartWriter(const Arguments& arguments, const data::BetonReader& reader)
-      : reader_(reader), anew_(!given_field_option(arguments, registry_).empty()) {
+      : reader_(reader), reencodes_(!given_field_option(arguments, registry_).empty()) {
     options_.workers = worker_count(arguments);
     data::BetonLayout& layout = options_.layout;
     layout.checksums = !arguments.get<bool>("no-checksums");
@@ -163,9 +162,9 @@ class PartWriter {
     if (layout.page_bytes == 0) {
       layout.page_bytes = data::copy_page_bytes({&reader});
       // Images that are encoded again can become larger: a JPEG may become pixels.
-      if (anew_) layout.page_bytes = std::max(layout.page_bytes, data::kDefaultPageBytes);
+      if (reencodes_) layout.page_bytes = std::max(layout.page_bytes, data::kDefaultPageBytes);
     }
-    if (!anew_) return;
+    if (!reencodes_) return;
     fields_ = field_options(arguments, registry_);
     source_ = data::open_beton(reader);
     check_field_options(arguments, registry_, source_->fields());
@@ -175,11 +174,11 @@ class PartWriter {
     layout.info = data::file_info_text(info);
   }
 
-  /// @param out the name that the user gave. @param place the path under which it is written
-  data::WriteSummary write(const WatchedWriting& watched, const std::string& out,
-                           const std::string& place, const Ids& ids) const {
+  /// @param out the name that the user gave. @param write_path the path under which it is written
+  data::WriteSummary write(const MonitoredWrite& watched, const std::string& out,
+                           const std::string& write_path, const Ids& ids) const {
     return watched.run(out, ids.size(), options_, [&](const data::WriteOptions& options) {
-      return anew_ ? store_anew(place, ids, options) : copy(place, ids, options);
+      return reencodes_ ? reencode(write_path, ids, options) : copy(write_path, ids, options);
     });
   }
 
@@ -196,8 +195,8 @@ class PartWriter {
                                .relabel = {}},
                               options);
   }
-  [[nodiscard]] data::WriteSummary store_anew(const std::string& out, const Ids& ids,
-                                              const data::WriteOptions& options) const {
+  [[nodiscard]] data::WriteSummary reencode(const std::string& out, const Ids& ids,
+                                            const data::WriteOptions& options) const {
     const auto plans = plan_fields(source_->fields(), *source_, ids[0], fields_, registry_);
     return data::write_dataset(
         out, plans, ids.size(), [&](std::uint64_t i) { return source_->sample(ids[i]); }, options);
@@ -206,7 +205,7 @@ class PartWriter {
   const data::BetonReader& reader_;
   data::WriteOptions options_;
   data::FieldRegistry registry_ = data::make_fields();
-  bool anew_;
+  bool reencodes_;
   data::FieldOptions fields_;
   std::unique_ptr<data::Source> source_;
 };
@@ -239,19 +238,19 @@ int run_select(const std::vector<std::string>& args) {
   Arguments arguments = declare();
   if (!arguments.parse(args)) return static_cast<int>(ExitCode::done);
   const std::vector<std::string> outs = check(arguments);
-  JointOutputs places(outs);
+  OutputFiles outputs(outs);
   const data::BetonReader reader(arguments.text("IN.beton"), data::BlobAccess::mapped,
                                  read_layouts(arguments));
   const std::vector<Ids> parts = choose(arguments, reader, outs.size());
   const PartWriter writer(arguments, reader);
-  const WatchedWriting watched("select");
+  const MonitoredWrite watched("select");
   nlohmann::ordered_json files = nlohmann::ordered_json::array();
   std::vector<data::WriteSummary> summaries;
   for (std::size_t i = 0; i < outs.size(); ++i) {
-    summaries.push_back(writer.write(watched, outs[i], places.place(i), parts[i]));
+    summaries.push_back(writer.write(watched, outs[i], outputs.write_path(i), parts[i]));
     files.push_back(written_json(outs[i], summaries.back()));
   }
-  places.publish();
+  outputs.publish();
   if (arguments.get<bool>("json")) {
     print_json(nlohmann::ordered_json{{"from", arguments.text("IN.beton")}, {"files", files}});
   } else {

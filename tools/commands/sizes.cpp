@@ -3,12 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
 #include "framework/core/error.h"
+#include "framework/core/format.h"
+#include "framework/core/parse_number.h"
 #include "framework/core/progress.h"
 #include "framework/core/rng.h"
 #include "framework/core/shell_word.h"
@@ -45,7 +46,7 @@ void add_measure_options(po::options_description& options) {
         name, po::value<std::string>()->default_value(standard)->value_name("LIST"), help.c_str());
   };
   options.add_options()("images", number(0),
-                        "number of images in the dataset; 0: as many as SOURCE has")(
+                        "number of images in the dataset; 0: the number in SOURCE")(
       "count", number(200), "number of samples drawn at random; these images are measured")(
       "seed", number(0), kSeedHelp);
   list(kQuality, "50,90,100");
@@ -88,13 +89,11 @@ template <typename T>
 std::vector<T> numbers(const Arguments& arguments, const std::string& option, T low, T high) {
   std::vector<T> values;
   for (const std::string& part : split_list(option, arguments.text(option))) {
-    T value = 0;
-    const auto [rest, failure] = std::from_chars(part.data(), part.data() + part.size(), value);
-    if (failure != std::errc() || rest != part.data() + part.size() ||
-        !(value >= low && value <= high))
+    const auto value = parse_number<T>(part);
+    if (!value || !(*value >= low && *value <= high))
       throw ConfigError(
           fmt::format("--{}: expected numbers from {} to {}, got '{}'", option, low, high, part));
-    values.push_back(value);
+    values.push_back(*value);
   }
   return values;
 }
@@ -136,12 +135,12 @@ std::size_t image_field(const data::Source& source, const std::string& name) {
   return static_cast<std::size_t>(found - source.fields().begin());
 }
 
-Json describe(const MeasuredWay& measured, std::uint64_t images) {
+Json describe(const MeasuredSettings& measured, std::uint64_t images) {
   const auto count = static_cast<double>(images);
-  return {{"mode", mode_text(measured.way)},
-          {"jpeg_share", measured.way.jpeg_share},
-          {"quality", measured.way.quality},
-          {"max_resolution", measured.way.max_resolution_px},
+  return {{"mode", mode_text(measured.settings)},
+          {"jpeg_share", measured.settings.jpeg_share},
+          {"quality", measured.settings.quality},
+          {"max_resolution", measured.settings.max_resolution_px},
           {"image_bytes", measured.bytes},
           {"gigabytes", measured.bytes * count / kGigabyte},
           {"gigabytes_error", measured.bytes_error * count / kGigabyte},
@@ -153,20 +152,20 @@ struct Unit {
   const char* name;
   double bytes;
 };
-Unit unit_of(double most_bytes) {
-  if (most_bytes >= kGigabyte) return {"GB", kGigabyte};
-  return most_bytes >= 1e6 ? Unit{"MB", 1e6} : Unit{"kB", 1e3};
+Unit unit_of(double max_bytes) {
+  if (max_bytes >= kGigabyte) return {"GB", kGigabyte};
+  return max_bytes >= 1e6 ? Unit{"MB", 1e6} : Unit{"kB", 1e3};
 }
 
 /// The size and the rate of a way. @param scale converts bytes per image to the unit of the table
-std::string cell_text(const MeasuredWay& way, double scale) {
-  return fmt::format("{:.1f} +- {:.1f}, {:.0f}/s", way.bytes * scale, way.bytes_error * scale,
-                     way.images_per_core_second);
+std::string cell_text(const MeasuredSettings& settings, double scale) {
+  return fmt::format("{:.1f} +- {:.1f}, {:.0f}/s", settings.bytes * scale,
+                     settings.bytes_error * scale, settings.images_per_core_second);
 }
 
-void print_table(const std::vector<MeasuredWay>& ways, std::uint64_t images,
+void print_table(const std::vector<MeasuredSettings>& candidates, std::uint64_t images,
                  const std::vector<int>& sides) {
-  const double most = std::ranges::max(ways, {}, &MeasuredWay::bytes).bytes;
+  const double most = std::ranges::max(candidates, {}, &MeasuredSettings::bytes).bytes;
   const Unit unit = unit_of(most * static_cast<double>(images));
   const double scale = static_cast<double>(images) / unit.bytes;
   fmt::print("{} for {} (+- standard error), images/s per core\n", unit.name,
@@ -176,13 +175,13 @@ void print_table(const std::vector<MeasuredWay>& ways, std::uint64_t images,
     fmt::print(" {:>24}", side == 0 ? std::string("full") : fmt::format("{} px", side));
   fmt::print("\n");
   // Ways are ordered by resolution; a row is one mode and quality.
-  const std::size_t rows = ways.size() / sides.size();
+  const std::size_t rows = candidates.size() / sides.size();
   for (std::size_t row = 0; row < rows; ++row) {
-    const StorageWay& way = ways[row].way;
-    fmt::print("{:<15} {:>7}", mode_text(way),
-               way.quality == 0 ? std::string("-") : fmt::to_string(way.quality));
+    const StorageSettings& settings = candidates[row].settings;
+    fmt::print("{:<15} {:>7}", mode_text(settings),
+               settings.quality == 0 ? std::string("-") : fmt::to_string(settings.quality));
     for (std::size_t side = 0; side < sides.size(); ++side)
-      fmt::print(" {:>24}", cell_text(ways[side * rows + row], scale));
+      fmt::print(" {:>24}", cell_text(candidates[side * rows + row], scale));
     fmt::print("\n");
   }
 }
@@ -196,17 +195,17 @@ Measurement measure(const data::Source& source, const std::string& name, Measure
       progress.show(fmt::format("sizes {}/{} images", done, options.samples.size()));
   };
   try {
-    return measure_ways(source, image_field(source, name), options);
+    return measure_settings(source, image_field(source, name), options);
   } catch (const data::Cancelled&) {
     progress.clear();
     throw Error(name + ": stopped", static_cast<ExitCode>(StopSignals::exit_code()));
   }
 }
 
-/// The `precast write` command for `way`, with the options for the source that were given.
-std::string advised_command(const Arguments& arguments, const StorageWay& way) {
+/// The `precast write` command for `settings`, with the options for the source that were given.
+std::string advised_command(const Arguments& arguments, const StorageSettings& settings) {
   std::string command = fmt::format("precast write {} OUT.beton {}",
-                                    shell_word(arguments.text("SOURCE")), write_options(way));
+                                    shell_word(arguments.text("SOURCE")), write_options(settings));
   command += given_source_options(arguments, data::make_sources());
   if (!arguments.has("field-layout")) return command;
   for (const std::string& field : arguments.get<std::vector<std::string>>("field-layout"))
@@ -250,23 +249,24 @@ int run_sizes(const std::vector<std::string>& args) {
   if (images == 0) images = source->size();
   options.samples = draw(source->size(), sample, seed);
 
-  const auto [ways, skipped] = measure(*source, name, options);
+  const auto [candidates, skipped] = measure(*source, name, options);
   print_skipped(skipped);
-  const Advice advice = advise(ways, images, machine);
-  const std::string command = advised_command(arguments, advice.way.way);
-  const bool asked =
+  const Advice advice = advise(candidates, images, machine);
+  const std::string command = advised_command(arguments, advice.settings.settings);
+  const bool shows_advice =
       machine.ram_bytes || machine.target_images_per_second || arguments.given("cores");
   if (!arguments.get<bool>("json")) {
-    print_table(ways, images, options.resolutions_px);
-    if (asked) print_advice(advice, command);
+    print_table(candidates, images, options.resolutions_px);
+    if (shows_advice) print_advice(advice, command);
     return static_cast<int>(ExitCode::done);
   }
   Json report = {{"source", name},
                  {"images", images},
                  {"measured", options.samples.size() - skipped.size()},
                  {"skipped", skipped_json(skipped)}};
-  for (const MeasuredWay& way : ways) report["ways"].push_back(describe(way, images));
-  if (asked) report["advice"] = advice_json(advice, command);
+  for (const MeasuredSettings& settings : candidates)
+    report["ways"].push_back(describe(settings, images));
+  if (shows_advice) report["advice"] = advice_json(advice, command);
   print_json(report);
   return static_cast<int>(ExitCode::done);
 }

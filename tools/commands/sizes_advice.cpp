@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "framework/core/progress.h"
+#include "framework/core/format.h"
 
 namespace precast::tools {
 namespace {
@@ -20,24 +20,25 @@ struct Score {
   double rate = 1;
 };
 
-Score score(const MeasuredWay& way, double bytes, const Machine& machine) {
+Score score(const MeasuredSettings& settings, double bytes, const Machine& machine) {
   Score found;
   if (machine.ram_bytes) found.memory = std::min(1.0, kMemoryShare * *machine.ram_bytes / bytes);
   if (machine.target_images_per_second)
     found.rate = std::min(
-        1.0, machine.cores * way.images_per_core_second / *machine.target_images_per_second);
+        1.0, machine.cores * settings.images_per_core_second / *machine.target_images_per_second);
   return found;
 }
 
-std::string explain(const MeasuredWay& way, double bytes, const Machine& machine) {
+std::string explain(const MeasuredSettings& settings, double bytes, const Machine& machine) {
   std::string why = fmt::format("the dataset takes {}", format_bytes(bytes));
   if (machine.ram_bytes)
     why += fmt::format(", {} {:.0f} % of {}",
                        bytes <= kMemoryShare * *machine.ram_bytes ? "at most" : "more than",
                        100 * kMemoryShare, format_bytes(*machine.ram_bytes));
-  const double rate = machine.cores * way.images_per_core_second;
-  why += fmt::format("; {} core{} {:.0f} images/s from it ({:.0f} each)", machine.cores,
-                     machine.cores == 1 ? " loads" : "s load", rate, way.images_per_core_second);
+  const double rate = machine.cores * settings.images_per_core_second;
+  why +=
+      fmt::format("; {} core{} {:.0f} images/s from it ({:.0f} each)", machine.cores,
+                  machine.cores == 1 ? " loads" : "s load", rate, settings.images_per_core_second);
   if (machine.target_images_per_second)
     why += fmt::format(", the target is {:.0f}", *machine.target_images_per_second);
   return why;
@@ -45,37 +46,38 @@ std::string explain(const MeasuredWay& way, double bytes, const Machine& machine
 
 }  // namespace
 
-Advice advise(const std::vector<MeasuredWay>& ways, std::uint64_t images, const Machine& machine) {
-  const auto bytes_of = [&](const MeasuredWay& way) {
-    return way.bytes * static_cast<double>(images);
+Advice advise(const std::vector<MeasuredSettings>& candidates, std::uint64_t images,
+              const Machine& machine) {
+  const auto bytes_of = [&](const MeasuredSettings& settings) {
+    return settings.bytes * static_cast<double>(images);
   };
-  const auto rank = [&](const MeasuredWay& measured) {
-    const StorageWay& way = measured.way;
+  const auto rank = [&](const MeasuredSettings& measured) {
+    const StorageSettings& settings = measured.settings;
     const Score found = score(measured, bytes_of(measured), machine);
-    const int side = way.max_resolution_px == 0 ? kEnoughPx : way.max_resolution_px;
-    const int quality = way.jpeg_share == 0 ? kEnoughQuality : way.quality;
+    const int side = settings.max_resolution_px == 0 ? kEnoughPx : settings.max_resolution_px;
+    const int quality = settings.jpeg_share == 0 ? kEnoughQuality : settings.quality;
     return std::tuple(found.memory * found.rate, quality >= kEnoughQuality,
                       std::min(side, kEnoughPx), std::min(quality, kEnoughQuality),
                       -measured.bytes);
   };
-  const MeasuredWay& best = *std::ranges::max_element(ways, {}, rank);
+  const MeasuredSettings& best = *std::ranges::max_element(candidates, {}, rank);
   const double bytes = bytes_of(best);
   const Score found = score(best, bytes, machine);
   return {best, found.memory == 1, found.rate == 1, explain(best, bytes, machine)};
 }
 
-std::string mode_text(const StorageWay& way) {
-  if (way.jpeg_share == 0) return "raw";
-  return way.jpeg_share == 1 ? "jpg" : fmt::format("proportion {}", way.jpeg_share);
+std::string mode_text(const StorageSettings& settings) {
+  if (settings.jpeg_share == 0) return "raw";
+  return settings.jpeg_share == 1 ? "jpg" : fmt::format("proportion {}", settings.jpeg_share);
 }
 
-std::string write_options(const StorageWay& way) {
-  std::string text = fmt::format("--image.max_resolution {}", way.max_resolution_px);
-  if (way.jpeg_share == 0) return "--image.mode raw " + text;
-  text += fmt::format(" --image.quality {}", way.quality);
-  if (way.jpeg_share == 1) return "--image.mode jpg " + text;
-  return fmt::format("--image.mode proportion --image.compress_probability {} {}", way.jpeg_share,
-                     text);
+std::string write_options(const StorageSettings& settings) {
+  std::string text = fmt::format("--image.max_resolution {}", settings.max_resolution_px);
+  if (settings.jpeg_share == 0) return "--image.mode raw " + text;
+  text += fmt::format(" --image.quality {}", settings.quality);
+  if (settings.jpeg_share == 1) return "--image.mode jpg " + text;
+  return fmt::format("--image.mode proportion --image.compress_probability {} {}",
+                     settings.jpeg_share, text);
 }
 
 }  // namespace precast::tools

@@ -17,7 +17,7 @@ struct Machine {
 };
 
 struct Advice {
-  MeasuredWay way;
+  MeasuredSettings settings;
   /// Whether the dataset fits in memory, and whether the cores are fast enough.
   bool fits = true;
   bool keeps_up = true;
@@ -25,19 +25,21 @@ struct Advice {
   std::string why;
 };
 
-/// The fraction of the memory that a dataset may use; the rest is for the training processes.
+/// The fraction of the memory that a dataset may use; the training processes need the remaining
+/// memory.
 inline constexpr double kMemoryShare = 0.9;
 
 /// Chooses the way with the best image quality that fits in memory and is fast enough. Pixels and
 /// JPEGs of quality 90 or more are better than lower qualities. Among these, larger images are
 /// better (from 512 px on, sizes count as equal), then higher qualities up to 90, then fewer bytes.
-/// If no way meets both conditions, chooses the way that comes closest. @param ways at least one.
-[[nodiscard]] Advice advise(const std::vector<MeasuredWay>& ways, std::uint64_t images,
+/// If no way meets both conditions, chooses the way that comes closest. @param candidates at least
+/// one.
+[[nodiscard]] Advice advise(const std::vector<MeasuredSettings>& candidates, std::uint64_t images,
                             const Machine& machine);
 
 /// The options of `precast write` for this way.
-[[nodiscard]] std::string write_options(const StorageWay& way);
+[[nodiscard]] std::string write_options(const StorageSettings& settings);
 /// `jpg`, `raw` or `proportion 0.5`.
-[[nodiscard]] std::string mode_text(const StorageWay& way);
+[[nodiscard]] std::string mode_text(const StorageSettings& settings);
 
 }  // namespace precast::tools

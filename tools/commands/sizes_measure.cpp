@@ -51,9 +51,9 @@ data::ImageFieldOptions field_options(const Encoding& encoding) {
 }
 
 /// One thread's encoders and decoder.
-class Rig {
+class SampleBenchmark {
  public:
-  Rig(const std::vector<Encoding>& encodings, int crop_px)
+  SampleBenchmark(const std::vector<Encoding>& encodings, int crop_px)
       : crop_px_(crop_px),
         out_(static_cast<std::size_t>(crop_px) * static_cast<std::size_t>(crop_px) * 3) {
     for (const Encoding& encoding : encodings)
@@ -99,14 +99,14 @@ Costs measure_all(const data::Source& source, std::size_t field, const MeasureOp
   Costs costs(options.samples.size());
   std::vector<data::SkippedSample> damaged(costs.size());
   const auto make_work = [&]() -> data::SampleWork {
-    const auto rig = std::make_shared<Rig>(encodings, options.crop_px);
-    return [&, rig](std::uint64_t i) {
+    const auto benchmark = std::make_shared<SampleBenchmark>(encodings, options.crop_px);
+    return [&, benchmark](std::uint64_t i) {
       data::Sample sample;
       try {
         sample = source.sample(options.samples[i]);
         auto* const image = std::get_if<data::ImageInput>(&sample.values.at(field));
         require(image != nullptr, "an image field gives images");
-        costs[i] = rig->measure(std::move(*image), i);
+        costs[i] = benchmark->measure(std::move(*image), i);
       } catch (const DataError& error) {
         if (options.on_corrupt == data::CorruptPolicy::skip) {
           damaged[i] = {options.samples[i], sample.name, error.what()};
@@ -135,13 +135,14 @@ Costs measure_all(const data::Source& source, std::size_t field, const MeasureOp
 }
 
 /// @param jpeg, raw indices of the two encodings that the way combines.
-MeasuredWay combine(const Costs& costs, std::size_t jpeg, std::size_t raw, const StorageWay& way) {
+MeasuredSettings combine(const Costs& costs, std::size_t jpeg, std::size_t raw,
+                         const StorageSettings& settings) {
   const auto count = static_cast<double>(costs.size());
   double sum = 0;
   double squares = 0;
   double seconds = 0;
   for (const std::vector<Cost>& image : costs) {
-    const double share = way.jpeg_share;
+    const double share = settings.jpeg_share;
     const double bytes = share * image[jpeg].bytes + (1 - share) * image[raw].bytes;
     sum += bytes;
     squares += bytes * bytes;
@@ -149,27 +150,28 @@ MeasuredWay combine(const Costs& costs, std::size_t jpeg, std::size_t raw, const
   }
   const double mean = sum / count;
   const double variance = count > 1 ? (squares - count * mean * mean) / (count - 1) : 0;
-  return {way, mean, std::sqrt(std::max(0.0, variance) / count), count / std::max(seconds, 1e-9)};
+  return {settings, mean, std::sqrt(std::max(0.0, variance) / count),
+          count / std::max(seconds, 1e-9)};
 }
 
 }  // namespace
 
-Measurement measure_ways(const data::Source& source, std::size_t field,
-                         const MeasureOptions& options) {
+Measurement measure_settings(const data::Source& source, std::size_t field,
+                             const MeasureOptions& options) {
   Measurement measured;
   const Costs costs = measure_all(source, field, options, encodings_of(options), measured.skipped);
   const std::size_t stride = options.qualities.size() + 1;
-  std::vector<MeasuredWay>& ways = measured.ways;
+  std::vector<MeasuredSettings>& candidates = measured.candidates;
   for (std::size_t side = 0; side < options.resolutions_px.size(); ++side) {
     const int side_px = options.resolutions_px[side];
     const std::size_t raw = side * stride + options.qualities.size();
     for (const double share : options.jpeg_shares) {
       if (share == 0) {
-        ways.push_back(combine(costs, raw, raw, {0, 0, side_px}));
+        candidates.push_back(combine(costs, raw, raw, {0, 0, side_px}));
         continue;
       }
       for (std::size_t q = 0; q < options.qualities.size(); ++q)
-        ways.push_back(
+        candidates.push_back(
             combine(costs, side * stride + q, raw, {share, options.qualities[q], side_px}));
     }
   }

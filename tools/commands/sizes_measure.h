@@ -12,7 +12,7 @@
 namespace precast::tools {
 
 /// One way of storing images.
-struct StorageWay {
+struct StorageSettings {
   /// Fraction of the images stored as JPEG: 1 is mode jpg, 0 is raw, and a value in between is
   /// proportion.
   double jpeg_share = 1;
@@ -23,8 +23,8 @@ struct StorageWay {
 };
 
 /// A way and its cost.
-struct MeasuredWay {
-  StorageWay way;
+struct MeasuredSettings {
+  StorageSettings settings;
   /// Bytes per image: mean, and its standard error.
   double bytes = 0;
   double bytes_error = 0;
@@ -34,7 +34,7 @@ struct MeasuredWay {
 
 struct Measurement {
   /// Ordered by resolution, then JPEG share, then quality. Raw has one entry per resolution.
-  std::vector<MeasuredWay> ways;
+  std::vector<MeasuredSettings> candidates;
   /// Damaged samples, which are not counted anywhere.
   std::vector<data::SkippedSample> skipped;
 };
@@ -58,7 +58,7 @@ struct MeasureOptions {
 /// and times for JPEG shares between 0 and 1 are interpolated between those for 0 and 1.
 /// @param field index of an image field of the source.
 /// @throws the errors of the source; DataError if all samples are damaged; Cancelled
-[[nodiscard]] Measurement measure_ways(const data::Source& source, std::size_t field,
-                                       const MeasureOptions& options);
+[[nodiscard]] Measurement measure_settings(const data::Source& source, std::size_t field,
+                                           const MeasureOptions& options);
 
 }  // namespace precast::tools

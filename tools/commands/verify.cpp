@@ -10,6 +10,7 @@
 #include "data/jobs/verify_dataset.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/format.h"
 #include "framework/core/progress.h"
 #include "framework/process/stop_signals.h"
 #include "tools/cli/arguments.h"
@@ -26,10 +27,10 @@ using Json = nlohmann::ordered_json;
 Arguments declare() {
   Arguments arguments(
       "verify FILE.beton... [options]",
-      "Checks all sizes and pointers of each file and, if it has checksums, verifies those of "
-      "header, fields, metadata and allocation table. With --deep it also reads every value, "
-      "verifies its checksum, decodes JPEGs and parses JSON. The exit code is 5 if a file cannot "
-      "be read or written, otherwise 3 if a file is damaged.");
+      "Checks all sizes and pointers of each file and, if it has checksums, verifies those of the "
+      "header, the field descriptors, the records and the allocation table. With --deep it also "
+      "reads every value, verifies its checksum, decodes JPEGs and parses JSON. The exit code is 5 "
+      "if a file cannot be read or written, otherwise 3 if a file is damaged.");
   arguments.positional_list("FILE.beton", "the datasets");
   arguments.options().add_options()("deep", po::bool_switch(), "read and decode every value")(
       "write-sums", po::bool_switch(),
@@ -41,9 +42,9 @@ Arguments declare() {
   return arguments;
 }
 
-const char* sums_of(const data::BetonReader& reader) {
+const char* checksum_location(const data::BetonReader& reader) {
   if (reader.sums().empty()) return "none";
-  return reader.sums_are_inside() ? "inside" : "beside";
+  return reader.has_embedded_sums() ? "inside" : "beside";
 }
 
 Json describe(const data::BetonReader& reader, const data::VerifySummary& found, bool deep) {
@@ -54,7 +55,7 @@ Json describe(const data::BetonReader& reader, const data::VerifySummary& found,
                        {"error", value.error}});
   Json report = {{"file", reader.path().string()},
                  {"samples", reader.size()},
-                 {"checksums", sums_of(reader)},
+                 {"checksums", checksum_location(reader)},
                  {"deep", deep}};
   if (deep)
     report.update({{"values", found.values},
@@ -77,15 +78,15 @@ void print_found(const Json& report) {
       "; {} ({}) read, {} decoded: ", format_count(report["values"].get<std::uint64_t>(), "value"),
       format_bytes(report["bytes"].get<double>()),
       format_count(report["jpegs_decoded"].get<std::uint64_t>(), "JPEG"));
-  constexpr std::size_t kMostShown = 20;
+  constexpr std::size_t kMaxShown = 20;
   const Json& damaged = report["damaged"];
   if (damaged.empty()) return fmt::print("no damage found\n");
   fmt::print("{} damaged\n", damaged.size());
-  for (std::size_t i = 0; i < std::min(damaged.size(), kMostShown); ++i)
+  for (std::size_t i = 0; i < std::min(damaged.size(), kMaxShown); ++i)
     fmt::print("  sample {} field '{}': {}\n", damaged[i]["sample"].get<std::uint64_t>(),
                damaged[i]["field"].get<std::string>(), damaged[i]["error"].get<std::string>());
-  if (damaged.size() > kMostShown)
-    fmt::print("  ... and {} more; --json lists all\n", damaged.size() - kMostShown);
+  if (damaged.size() > kMaxShown)
+    fmt::print("  ... and {} more; --json lists all\n", damaged.size() - kMaxShown);
 }
 
 void print(const Json& report) {

@@ -22,7 +22,7 @@
 #include "data/sources/register.h"
 #include "data/write/register.h"
 #include "framework/core/error.h"
-#include "framework/core/progress.h"
+#include "framework/core/format.h"
 #include "framework/core/rng.h"
 #include "tools/cli/arguments.h"
 #include "tools/cli/custom_fields.h"
@@ -74,9 +74,10 @@ Arguments declare(const data::DataParts& parts) {
       "page size in bytes; a power of two, 2 MiB to 2 GiB. Each sample must fit in one page")(
       "shuffle", po::bool_switch(), kShuffleHelp)(
       "field-kind", po::value<std::vector<std::string>>()->composing()->value_name("NAME=KIND"),
-      "how to store a field; KIND is bytes, pixels, ragged or another one that `precast list "
-      "fields` names")("subset", po::value<std::string>()->default_value("0")->value_name("SUBSET"),
-                       subset_help().c_str())("seed", number(0), kSeedHelp)(
+      "how to store a field; KIND is bytes, pixels, ragged or any other field type that `precast "
+      "list fields` shows")("subset",
+                            po::value<std::string>()->default_value("0")->value_name("SUBSET"),
+                            subset_help().c_str())("seed", number(0), kSeedHelp)(
       "no-checksums", po::bool_switch(), kNoChecksumsHelp)(
       "index", po::bool_switch(),
       "write the JPEG index too; the sidecar OUT.beton.jidx, as `precast index` writes it")(
@@ -122,12 +123,12 @@ std::vector<std::string> expand_preset(std::vector<std::string> args) {
 /// source or do not change the file's contents.
 std::map<std::string, std::string> written_options(
     const std::map<std::string, std::string>& options) {
-  constexpr std::string_view kElsewhere[] = {
+  constexpr std::string_view kNotRecorded[] = {
       "SOURCE", "source-kind", "labels", "class-names", "class-column", "texts", "documents",
       "floats", "OUT.beton",   "plugin", "workers",     "index",        "every", "json"};
   std::map<std::string, std::string> written;
   for (const auto& [option, value] : options) {
-    if (std::ranges::find(kElsewhere, option) != std::end(kElsewhere)) continue;
+    if (std::ranges::find(kNotRecorded, option) != std::end(kNotRecorded)) continue;
     std::string name = option;
     // Both options were once called --field, and files still use this name.
     if (name == "field-kind" || name == "field-layout") name = "field";
@@ -162,7 +163,7 @@ std::vector<std::uint64_t> choose_samples(const Arguments& arguments, std::uint6
   const std::string subset = arguments.text("subset");
   if (subset == "0") return order;
   try {
-    const data::Members chosen = data::choose_subset(subset, available, arguments.text("SOURCE"));
+    const data::SampleSet chosen = data::choose_subset(subset, available, arguments.text("SOURCE"));
     std::vector<std::uint64_t> kept;
     for (std::uint64_t i = 0; i < chosen.size(); ++i) kept.push_back(order[chosen[i]]);
     return kept;
@@ -178,7 +179,7 @@ std::vector<std::int64_t> absent_classes(const std::string& out, const data::Sou
   if (class_field.empty()) return {};
   const data::BetonReader written(out);
   const auto present =
-      data::labels_of(written, written.field(class_field), data::Members(0, written.size()));
+      data::labels_of(written, written.field(class_field), data::SampleSet(0, written.size()));
   std::vector<std::int64_t> absent;
   for (std::int64_t label = 0; std::cmp_less(label, source.class_names().size()); ++label)
     if (!present.contains(label)) absent.push_back(label);
@@ -208,13 +209,13 @@ double rate_of(const data::WriteSummary& summary) {
 
 nlohmann::ordered_json written_as_json(const Written& written) {
   const data::Source& source = written.source;
-  auto left_out = nlohmann::ordered_json::array();
-  for (const auto& [reason, files] : source.left_out().by_reason())
-    left_out.push_back({{"reason", reason}, {"count", files.count}, {"first", files.first}});
+  auto skipped_files = nlohmann::ordered_json::array();
+  for (const auto& [reason, files] : source.skipped_files().by_reason())
+    skipped_files.push_back({{"reason", reason}, {"count", files.count}, {"first", files.first}});
   return {{"file", written.out},
           {"samples", written.summary.samples},
           {"skipped", skipped_json(written.summary.skipped)},
-          {"skipped_files", left_out},
+          {"skipped_files", skipped_files},
           {"classes", source.class_names()},
           {"class_field", written.class_field},
           {"absent_classes", written.absent_classes},
@@ -230,13 +231,13 @@ nlohmann::ordered_json written_as_json(const Written& written) {
 void print_counts(const Written& written) {
   if (!written.summary.tally.empty()) fmt::print("counts: {}\n", tally_text(written.summary.tally));
   data::Tally notes = written.source.notes();
-  const auto& left_out = written.source.left_out().by_reason();
+  const auto& skipped_files = written.source.skipped_files().by_reason();
   // The lines below are about the same files.
-  if (!left_out.empty()) notes.erase("skipped_files");
+  if (!skipped_files.empty()) notes.erase("skipped_files");
   if (!notes.empty()) fmt::print("source: {}\n", tally_text(notes));
   if (!written.summary.skipped.empty())
     fmt::print("skipped samples: {}\n", written.summary.skipped.size());
-  for (const auto& [reason, files] : left_out) {
+  for (const auto& [reason, files] : skipped_files) {
     fmt::print("skipped files: {} {} ({}{})\n", files.count, reason, fmt::join(files.first, ", "),
                files.count > files.first.size() ? " ..." : "");
   }
@@ -309,9 +310,10 @@ int run_write(const std::vector<std::string>& given) {
   const std::vector<std::uint64_t> order = choose_samples(arguments, source->size());
   const auto chosen = choose_fields(choices, source->fields(), parts.fields);
   check_field_options(arguments, parts.fields, chosen);
-  const std::uint64_t first = write.on_corrupt == data::CorruptPolicy::skip
-                                  ? first_sound(chosen, *source, order, options, parts.fields)
-                                  : order[0];
+  const std::uint64_t first =
+      write.on_corrupt == data::CorruptPolicy::skip
+          ? find_usable_sample(chosen, *source, order, options, parts.fields)
+          : order[0];
   const auto fields = plan_fields(chosen, *source, first, options, parts.fields);
   check_kinds(fields, chosen, *source, first, options, parts.fields);
   const std::string class_field = class_field_of(*source, chosen);
@@ -319,7 +321,7 @@ int run_write(const std::vector<std::string>& given) {
 
   const std::string out = arguments.text("OUT.beton");
   data::WriteSummary summary =
-      WatchedWriting("write").run(out, order.size(), write, [&](const data::WriteOptions& watched) {
+      MonitoredWrite("write").run(out, order.size(), write, [&](const data::WriteOptions& watched) {
         return data::write_dataset(
             out, fields, order.size(), [&](std::uint64_t i) { return source->sample(order[i]); },
             watched);

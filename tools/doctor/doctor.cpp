@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "framework/core/error.h"
-#include "framework/core/progress.h"
+#include "framework/core/format.h"
 #include "tools/cli/arguments.h"
 #include "tools/cli/json_output.h"
 #include "tools/cli/shared_options.h"
@@ -66,7 +66,7 @@ void print_report(const Json& facts, const std::vector<Finding>& findings) {
   if (findings.empty()) fmt::print("No problems found.\n");
   for (const Finding& finding : findings) {
     fmt::print("{}: {}\n    fix: {}\n", finding.problem ? "problem" : "warning", finding.what,
-               finding.cure);
+               finding.fix);
   }
 }
 
@@ -75,7 +75,7 @@ Json findings_json(const std::vector<Finding>& findings) {
   for (const Finding& finding : findings) {
     all.push_back({{"severity", finding.problem ? "problem" : "warning"},
                    {"what", finding.what},
-                   {"cure", finding.cure}});
+                   {"fix", finding.fix}});
   }
   return all;
 }
@@ -110,7 +110,7 @@ int run_doctor(const std::vector<std::string>& args) {
   if (!arguments.parse(args)) return static_cast<int>(ExitCode::done);
   const bool as_json = arguments.has("json");
   Json facts = gather_facts(std::filesystem::read_symlink("/proc/self/exe").parent_path());
-  const std::vector<Finding> findings = judge_facts(facts);
+  const std::vector<Finding> findings = diagnose(facts);
   const bool problem = std::ranges::any_of(findings, &Finding::problem);
   if (as_json) {
     facts["findings"] = findings_json(findings);

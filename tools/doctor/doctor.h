@@ -18,13 +18,14 @@ int run_doctor(const std::vector<std::string>& args);
 struct Finding {
   bool problem = false;
   std::string what;
-  std::string cure;
+  std::string fix;
   bool operator==(const Finding&) const = default;
 };
 
-/// The facts that `--json` prints: {precast, libraries, machine, nvidia, torch}. Versions are
-/// strings; sizes are in bytes, except those in `caches_kib`. `torch` is precast-train's output, or
-/// {"missing": why}, or {"error": why}. @param binaries the folder of precast-train.
+/// The facts that `--json` prints with the findings: {precast, libraries, machine, nvidia, torch}.
+/// Versions are strings; sizes are in bytes, except those in `caches_kib`. `torch` is
+/// precast-train's output, or {"missing": why}, or {"error": why}. @param binaries the folder of
+/// precast-train.
 [[nodiscard]] nlohmann::ordered_json gather_facts(const std::filesystem::path& binaries);
 
 /// A section of the report: a line for each fact. Numbers named `..._bytes` are printed in a
@@ -33,6 +34,6 @@ struct Finding {
                                        const nlohmann::ordered_json& facts);
 
 /// Checks the facts; missing facts are not checked.
-[[nodiscard]] std::vector<Finding> judge_facts(const nlohmann::ordered_json& facts);
+[[nodiscard]] std::vector<Finding> diagnose(const nlohmann::ordered_json& facts);
 
 }  // namespace precast::tools

@@ -123,9 +123,9 @@ Json torch_facts(const fs::path& binaries) {
   if (child.exit_code != 0) {
     return {{"error", fmt::format("exit code {}: {}", child.exit_code, child.errors)}};
   }
-  Json answer = Json::parse(child.output, nullptr, /*allow_exceptions=*/false);
-  if (!answer.is_object()) return {{"error", "expected JSON, got: " + child.output}};
-  return answer;
+  Json response = Json::parse(child.output, nullptr, /*allow_exceptions=*/false);
+  if (!response.is_object()) return {{"error", "expected JSON, got: " + child.output}};
+  return response;
 }
 
 }  // namespace

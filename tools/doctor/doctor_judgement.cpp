@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <sstream>
 
-#include "framework/core/progress.h"
+#include "framework/core/format.h"
 #include "tools/doctor/doctor.h"
 
 namespace precast::tools {
@@ -53,10 +53,10 @@ void judge_memory(const Json& facts, Findings& findings) {
          "raise the container's limit (docker --memory, Slurm --mem), or use a "
          "larger machine"});
   }
-  const Json::json_pointer shm_place("/machine/shm_bytes");
-  if (!facts.contains(shm_place)) return;
+  const Json::json_pointer shm_pointer("/machine/shm_bytes");
+  if (!facts.contains(shm_pointer)) return;
   // Null: there is no /dev/shm.
-  const Json& shm = facts.at(shm_place);
+  const Json& shm = facts.at(shm_pointer);
   if (shm.is_null() || shm.get<double>() < 256e6) {
     findings.push_back({false,
                         fmt::format("/dev/shm has {}, expected at least 256 MB: GPUs of one host "
@@ -146,7 +146,7 @@ void judge_torch(const Json& facts, Findings& findings) {
 
 }  // namespace
 
-Findings judge_facts(const Json& facts) {
+Findings diagnose(const Json& facts) {
   Findings findings;
   judge_torch(facts, findings);
   judge_cores(facts, findings);

@@ -68,7 +68,8 @@ COMPILED = [RN50, RN18_BLUR, bf16(RN50), RN50_LARGE, SMALL, bf16(RN18_BLUR), RN5
 
 
 def baseline_steps(state):
-    """Steps that time Python torch: the first four cases, eager and compiled, before the others."""
+    """Steps that time Python torch: the first four cases, each eager and compiled; then all remaining cases eager, and
+    last compiled."""
     cache = state / "inductor"
     steps = []
     for case in CASES[:4]:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Starts the ranks of a training run without a launcher, kills the last one, and watches the others.
+"""Starts the ranks of a training run without a launcher, kills the last rank, and watches the other ranks.
 
     kill_rank.py --ranks N --at_step S --limit SECONDS --run FOLDER -- precast train ...
 

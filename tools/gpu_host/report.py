@@ -58,7 +58,7 @@ def head(result):
 
 
 def card_names(result):
-    """The card names in the results of programs; for results without the stage correctness."""
+    """The names of the cards in the programs' results, for a call that did not run the stage `correctness`."""
     found = {(record.get("figures") or {}).get("device_name")
              for stage in ("speed", "baseline")
              for record in result["stages"].get(stage, {}).get("steps", {}).values()

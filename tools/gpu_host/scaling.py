@@ -49,7 +49,8 @@ def allreduce_step(place, number, expected):
 
 
 def table_step(place, number, label, more, expected):
-    """Times steps with both updates: `replicated` sums gradients during the backward pass, the other one after it.
+    """Times steps with both updates: `replicated` sums gradients during the backward pass,
+    `allreduce_after_backward` after it.
     With the options `more`, times only `replicated`."""
     sizes = (["--model", "resnet18", "--image-size", 32, "--batch-size", 4, "--steps", 2, "--warmup", 1,
               "--runs", 2] if place.cpu else

@@ -55,7 +55,8 @@ class Session:
         self.results |= {"bundle": bundle, "host": host.facts()}
 
     def chosen(self, steps):
-        """The steps that --only names, and those that write files for others."""
+        """The steps whose names match --only and, if there are any, those that work without a GPU: most of these write
+        files for other steps."""
         named = [planned for planned in steps if self.only.search(planned.name)]
         return [planned for planned in steps if planned in named or named and planned.rehearsal == "works"]
 
@@ -85,7 +86,7 @@ class Session:
                     self.save(name)
             entry["state"] = verdict(entry["steps"], steps)
         except BaseException:
-            # Stopped from outside: finished steps are kept.
+            # Stopped from outside: the results of finished steps are kept.
             entry["state"] = "stopped"
             raise
         finally:

@@ -19,8 +19,8 @@ LAYERS = "{layers: [conv: {out: 16, bias: false}, bn, relu, global_avg_pool, fla
 # ImageNet recipe, side of all images in px, batch size, and the value of data.repeats with which an epoch takes a few
 # seconds.
 END_TO_END = [("rn50_16_epochs", 224, 256, 64), ("rn18_16_epochs", 160, 1024, 256)]
-# Stored pixels, at most this long a side: once with as many loader threads as cores allow, once with one, and once with
-# data.in_memory: gpu, which needs one thread to plan the crops.
+# Raw images with sides of at most this many pixels: loaded once with as many loader threads as cores allow, once with
+# one, and once with data.in_memory: gpu, which needs one thread to plan the crops.
 RAW_SIDE_PX = 256
 FEEDS = {"loader": ["--data.num_workers=0"], "loader, one thread": ["--data.num_workers=1"],
          "images on the GPU, one thread": ["--data.num_workers=1", "--data.in_memory=gpu"]}
@@ -78,8 +78,8 @@ def correctness_steps(place):
     tests = place.state / "tests"
     kernels = host.HOME / "bin/kernels_gpu_test"
     programs = sorted({kernels, *host.HOME.glob("bin/*_gpu_test")})
-    # In parallel, because each program alone leaves most of the GPU and of the CPUs idle. Not in more processes:
-    # with twelve, tests that take 91 s in eight had not ended after 105 s.
+    # In parallel, because each program alone leaves most of the GPU and of the CPUs idle. More processes do not help:
+    # with twelve, tests that take 91 s in these eight had not ended after 105 s.
     steps += [gtest(file.name, file, tests, 240, parallel=True) for file in programs]
     return steps + [sanitizer_step(tool, kernels, tests) for tool in ("memcheck", "racecheck")]
 
@@ -113,7 +113,7 @@ def fused_steps(place):
 # ---- graphs
 
 def graph_steps(place):
-    """Compares recorded steps with steps that launch each kernel: first the results, then the times."""
+    """Compares steps with CUDA graphs and steps that launch each kernel singly: first the results, then the times."""
     parity = gtest("parity", host.HOME / "bin/engine_gpu_test", place.state / "tests", 120,
                    environment={"GTEST_FILTER": "*Step*"})
     return [parity, *cases.graph_steps()]
@@ -159,8 +159,8 @@ def training_steps(place):
 
 
 def layers_steps(place):
-    """Trains, evaluates and runs a model that is not built in: it is tested on half-precision images, the default of a
-    GPU, before it is used."""
+    """Trains a model that is not built in, evaluates it and predicts with it. precast tests such a model before it uses
+    it, on half-precision images, the default on a GPU."""
     run = place.state / "runs/layers"
     model = [*quickstart_arguments(place), "--model.arch=layers", f"--model.params={LAYERS}", "--lr.lr=0.01",
              "--training.epochs=2"]

@@ -50,7 +50,8 @@ class Step:
     read: typing.Callable = last_json  # figures from Output; raises Failure
     ours: bool = True  # runs with the bundle's libraries
     environment: dict = dataclasses.field(default_factory=dict)
-    # The expected result of a rehearsal without a GPU: "no_gpu" (code 6), "skips" (tests), "works", "optional".
+    # The expected result of a rehearsal without a GPU: "no_gpu": exit code 6; "skips": tests that are skipped; "works":
+    # exit code 0; "optional": any exit code, and the program may be missing.
     rehearsal: str = "no_gpu"
     missing: str = ""  # why the step cannot start; empty if it can
     optional: bool = False  # a failure is noted, but does not fail the stage

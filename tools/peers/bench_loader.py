@@ -6,17 +6,16 @@
 
 PHOTOS.tar contains class folders or CLASS_NAME.JPEG files. precast writes .beton files from it: jpg (quality 90,
 longer side at most 512 px), raw (256 px), mix (512 px, half of the images raw), raw512. FFCV reads these files; the
-others read the JPEGs of the jpg file, extracted byte for byte (as files, or as tar shards). All loaders read in random
-order, apply a random resized crop and a flip, and return uint8 (u8) or normalised float16 (f16). A row is one
+other peers read the JPEGs of the jpg file, extracted byte for byte (as files, or as tar shards). All loaders read in
+random order, apply a random resized crop and a flip, and return uint8 (u8) or normalised float16 (f16). A row is one
 combination of settings. The rows are those of --table or, if a list option such as --kinds is given, all combinations
 of the list options.
 
-The processes of a peer are pinned to as many cores as the peer has workers in all its processes together. The peers of
-a row start and warm up before the first round; precast, which starts in milliseconds, is started for each measurement.
-Then they run in turn, in reverse order in every second round, so that other load on the machine affects all of them.
-A ratio is the median over the rounds of precast's figure
-divided by the peer's figure in the same round. CPU seconds are those of a process and all its children. The files are
-in the page cache.
+Each loader is pinned to one core per worker, counted over all its processes. The peers of a row start and warm up
+before the first round; precast, which starts in milliseconds, is started for each measurement. In each round, the
+loaders run one after the other, in reverse order in every second round, so that other load on the machine affects all
+of them. A ratio is the median over the rounds of precast's figure divided by the peer's figure in the same round. CPU
+seconds are those of a process and all its children. The files are in the page cache.
 
 --table seeds has the rows of `precast bench loader --table seeds`, which measures precast alone and needs no Python.
 
@@ -185,7 +184,8 @@ def measure_row(row, files, args, limit):
 
 
 def summarise(row, runs, failed):
-    """One line per peer: medians, least and most, ratios to precast's figures in the same round."""
+    """One line per peer: medians, minimum and maximum, and the ratios of precast's figures to the peer's in the same
+    round."""
     setting = {"file": row.kind, "side": row.side, "format": row.format, "processes": row.processes,
                "workers": row.workers, "batch": row.batch, "slow_disk": row.slow_disk}
     lines = []
@@ -207,7 +207,7 @@ def summarise(row, runs, failed):
 
 
 def cells(line):
-    """A line of the table as text."""
+    """The cells of a row of the table."""
     setting = [line["file"] + (" (slow disk)" if line["slow_disk"] else ""), str(line["side"]), line["format"],
                (f"{line['processes']} x " if line["processes"] > 1 else "") + str(line["workers"]), str(line["batch"]),
                line["peer"]]
@@ -222,7 +222,7 @@ def cells(line):
 # Ratios in the table: images per second and per CPU-second without the JPEG index, per CPU-second with the index.
 RATIOS = ["precast_over_peer_per_second", "precast_over_peer_per_cpu_second",
           "precast_indexed_over_peer_per_cpu_second"]
-HEAD = ["file", "px", "format", "workers", "batch", "loader", "img/s", "img/CPU-s", "least - most",
+HEAD = ["file", "px", "format", "workers", "batch", "loader", "img/s", "img/CPU-s", "min - max",
         "precast / peer, img/s", "precast / peer, img/CPU-s", "indexed / peer, img/CPU-s", "own MB", "PSS MB"]
 
 

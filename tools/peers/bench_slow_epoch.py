@@ -49,7 +49,7 @@ class TrainingPeer:
 
         mean, std = self.recipe.MEAN, self.recipe.STD
         cpu, start, trained = cpu_seconds(), time.perf_counter(), 0
-        # precast drops an incomplete batch, so all others do as well.
+        # precast drops an incomplete batch, so the peers do too.
         for pixels, labels in itertools.islice(self.loader.loader, self.loader.samples // self.spec["batch"]):
             planes = pixels if pixels.shape[1] == 3 else pixels.permute(0, 3, 1, 2)
             images = ((planes.float() - mean) / std).contiguous(memory_format=torch.channels_last)
@@ -150,7 +150,7 @@ class Bench:
 
 def print_table(bench, found):
     print(f"{'loader':<12} {'from memory':>12} {'MB read':>8} {'MB / limit':>11} "
-          f"{'from the slow disk (least - most)':>34} {'img/s':>6} {'its time / precast':>19}")
+          f"{'from the slow disk (min - max)':>34} {'img/s':>6} {'its time / precast':>19}")
     ours = [run["seconds"] for run in found["precast"]["cold"]]
     for peer, runs in found.items():
         seconds = [run["seconds"] for run in runs["cold"]]

@@ -89,7 +89,7 @@ def summarise(size, batch, runs):
 
 
 def print_table(rows):
-    print(f"{'px':>5} {'batch':>6} {'precast img/s':>14} {'python img/s':>13} {'ratio (least - most)':>24} "
+    print(f"{'px':>5} {'batch':>6} {'precast img/s':>14} {'python img/s':>13} {'ratio (min - max)':>24} "
           f"{'ratio img/CPU-s':>16}   losses")
     for r in rows:
         ratios = f"{r['ratio_images_per_second']:.3f} ({r['ratio_least']:.2f} - {r['ratio_most']:.2f})"

@@ -5,7 +5,7 @@
 
 PHOTOS.tar contains class folders or CLASS_NAME.JPEG files; each photo is copied --repeat times into class folders.
 precast reads these folders, and FFCV reads them as a torchvision ImageFolder, as in its documentation (Pillow decodes).
-Each writer runs in a process pinned to as many cores as it has workers. The writers alternate, in reverse order in
+Each writer runs in a process that is pinned to one core per worker. The writers alternate, in reverse order in
 every second round; a ratio is the median over the rounds of precast's images per CPU-second divided by FFCV's in the
 same round. CPU seconds are those of the process and all its children; FFCV's imports are not counted. `passthrough`
 keeps the bytes of JPEGs of at most 512 px (FFCV cannot keep them and encodes them again). The share of precast's time
@@ -35,7 +35,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One setting: options of `precast write` and the corresponding ones of FFCV's RGBImageField."""
+    """One setting: options of `precast write` and the corresponding options of FFCV's RGBImageField."""
     precast: tuple
     ffcv: dict
     folder: str = "photos"
@@ -169,7 +169,7 @@ def summarise(name, workers, pairs, share):
     return line
 
 
-HEAD = ["row", "workers", "precast img/CPU-s", "FFCV img/CPU-s", "ratio (least - most)", "precast img/s", "FFCV img/s",
+HEAD = ["row", "workers", "precast img/CPU-s", "FFCV img/CPU-s", "ratio (min - max)", "precast img/s", "FFCV img/s",
         "in libjpeg", "peak MB"]
 
 

@@ -11,9 +11,9 @@ every pixel. EXPECTED is the source of the file: an IDX images file
 FFCV wrote from the same images (pixels stored raw are then compared too).
 
 Second form: FOLDER contains NAME.beton.gz, NAME.json and NAME.npz: a file, the values that were written into it, and
-the images as decoded by FFCV. Every value is compared: numbers as `precast inspect` prints them, others at the position
-in the file that it reports. This form needs only numpy; the first form needs tools/peers/setup. The exit code is 77 if
-no folder is given or numpy is missing.
+the images as decoded by FFCV. Every value is compared: numbers as `precast inspect` prints them, other values at the
+position in the file that it reports. This form needs only numpy; the first form needs tools/peers/setup. The exit code
+is 77 if no folder is given or numpy is missing.
 
 Prints a table; exit code 1 if a comparison in it fails.
 """
@@ -61,7 +61,7 @@ class Table:
                   "equal" if not wrong.size else f"{wrong.size} differ, the first at {wrong[0]}")
 
     def near(self, file, what, got, expected, levels=LEVELS):
-        """Compares two arrays of pixels, or two lists of such arrays; counts bytes."""
+        """Compares two arrays of pixels, or two lists of such arrays. Prints the number of bytes compared."""
         pairs = list(zip(got, expected, strict=True))
         if any(g.shape != e.shape for g, e in pairs):
             self.line(file, what, len(pairs), False, "sizes differ")

@@ -62,8 +62,8 @@ def seeds(plan):
 
 
 def composer(cores):
-    """Composer's benchmark of loaders without a model: one process per GPU (here two), several batch sizes, as many
-    workers as cores, and more workers than cores."""
+    """Composer's benchmark of loaders without a model: one process per GPU (here two processes), several batch sizes,
+    one and two workers per core."""
     processes = min(2, cores)
     each = max(1, cores // processes)
     return [Row("jpg", 224, workers=workers, processes=processes, batch=batch, peers=("precast", "ffcv", "torchvision"))

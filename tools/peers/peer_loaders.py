@@ -78,8 +78,8 @@ class Ffcv(Peer):
     """FFCV as recommended for files that fit in memory: from the page cache (os_cache), order RANDOM."""
 
     order, os_cache = "RANDOM", True
-    # FFCV loads three batches ahead. In each pass it allocates five new batches, and the first write to each memory
-    # page of these takes additional time.
+    # FFCV loads three batches ahead. In each pass it allocates memory for five new batches, and the first write to each
+    # memory page takes additional time.
     ahead = 5
 
     def __init__(self, spec):
@@ -201,7 +201,7 @@ class Dali(Peer):
 
         @pipeline_def(batch_size=spec["batch"], num_threads=spec["workers"], device_id=None)
         def pipeline():
-            # With mmap, the shuffle buffer keeps pages mapped, and these cannot be dropped from the page cache.
+            # With mmap, the shuffle buffer keeps pages mapped, and mapped pages cannot be dropped from the page cache.
             jpegs, labels = fn.readers.file(
                 files=files, labels=list(range(len(files))), random_shuffle=True, dont_use_mmap=spec["slow_disk"],
                 name="reader")

@@ -25,8 +25,8 @@ def disk_below(path, sys_root=pathlib.Path("/sys")):
 
 
 def mounted_groups(mounts, controller="blkio"):
-    """The folders of the control groups that may have a controller, which has its name in version 1:
-    [(version, folder)], from the text of /proc/mounts."""
+    """[(version, folder)]: the mounted hierarchies of control groups that may have a controller, from the text of
+    /proc/mounts. `controller` is its name in version 1."""
     found = []
     for line in mounts.splitlines():
         _, folder, kind, options = line.split()[:4]
@@ -38,9 +38,9 @@ def mounted_groups(mounts, controller="blkio"):
 
 
 def parent_group(version, folder, controller):
-    """The group of a mounted hierarchy in which a new group can get limits. In version 1, this is the group of this
-    process if the mount shows it. In version 2, a group with processes has no groups with controllers, so it is the
-    mounted one; raises OSError unless the controller is delegated."""
+    """The group in which a new group with limits can be created. In version 1, this is the group of this process or, if
+    the mount does not show it, `folder`. In version 2, it is `folder`, because a group that contains processes cannot
+    have subgroups with controllers; raises OSError unless the controller is delegated."""
     if version == 1:
         for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines():
             _, controllers, path = line.split(":", 2)
@@ -70,7 +70,7 @@ class ControlGroup:
 
     limits: {version: (controller, file, text)}; the text is written to the file, which sets the limit
     within: the ControlGroup of another limit for the same processes. In version 2, a process is in only one group, so
-    both limits are set in that one."""
+    both limits are set in that group."""
 
     group = version = reason = None
     made = False
@@ -133,7 +133,7 @@ class ReadLimit(ControlGroup):
             2: ("io", "io.max", f"{self.disk} rbps={bytes_per_second}")}, within)
 
     def bytes_read(self):
-        """The bytes that all processes of the group have read since it was made."""
+        """The bytes that all processes of the group have read from the disk since the group was created."""
         for name in ("blkio.throttle.io_service_bytes", "io.stat"):
             if (self.group / name).exists():
                 return counted_bytes((self.group / name).read_text(), self.disk)

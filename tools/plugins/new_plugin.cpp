@@ -73,17 +73,18 @@ void check_name(const std::string& name) {
 /// empty if there is none.
 fs::path config_folder() {
   const fs::path root = fs::read_symlink("/proc/self/exe").parent_path().parent_path();
-  for (const char* place :
+  for (const char* subfolder :
        {".", "lib/cmake/precast", "lib64/cmake/precast", "lib/x86_64-linux-gnu/cmake/precast",
         "lib/aarch64-linux-gnu/cmake/precast"}) {
-    if (fs::exists(root / place / "precastConfig.cmake")) return (root / place).lexically_normal();
+    if (fs::exists(root / subfolder / "precastConfig.cmake"))
+      return (root / subfolder).lexically_normal();
   }
   return {};
 }
 
 }  // namespace
 
-int run_new(const std::vector<std::string>& args) {
+int run_new_plugin(const std::vector<std::string>& args) {
   Arguments arguments(
       "new plugin NAME [options]",
       "Creates a folder NAME with a plug-in that builds, a recipe that uses it, and "

@@ -118,8 +118,8 @@ int run_list_data(const std::vector<std::string>& args) {
   for (const PluginFile& file : open_plugins(arguments)) {
     if (file.kind() != PluginKind::data)
       throw DeviceError(
-          fmt::format("plug-in {}: its parts need libtorch, but this precast was built without it. "
-                      "Build precast with -DPRECAST_TORCH=ON",
+          fmt::format("plug-in {}: expected a plug-in for data, got a plug-in that needs libtorch, "
+                      "which this precast was built without. Build precast with -DPRECAST_TORCH=ON",
                       file.path().string()));
     add_data_plugin(file, parts);
   }

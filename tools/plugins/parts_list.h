@@ -54,7 +54,7 @@ template <typename Registry>
 
 /// The command line of `precast list`.
 [[nodiscard]] Arguments list_arguments();
-/// Prints the parts that the command line asks for. @throws ConfigError for an unknown kind
+/// Prints the parts that the command line selects. @throws ConfigError for an unknown kind
 void print_parts(const Arguments& arguments, std::vector<ListedKind> kinds);
 
 /// `precast list` in a build without libtorch: only the parts of data.

@@ -45,13 +45,13 @@ std::string digest_of(std::span<const std::byte> bytes) {
 }
 
 /// The library being loaded, for the handler below.
-std::string being_loaded;
+std::string loading_path;
 
 /// If the constructor of a global object throws, the loader ends the process. This handler prints a
 /// message first.
-[[noreturn]] void tell_throwing_global() {
+[[noreturn]] void report_throwing_global() {
   const Failure failure = describe_failure(std::current_exception());
-  fmt::print(stderr, "error: plug-in {}: one of its global objects threw: {}\n", being_loaded,
+  fmt::print(stderr, "error: plug-in {}: one of its global objects threw: {}\n", loading_path,
              failure.text);
   std::_Exit(static_cast<int>(ExitCode::usage));
 }
@@ -59,8 +59,8 @@ std::string being_loaded;
 /// @return null if the loader rejects the library. A library is never closed, because its parts and
 /// exceptions that it has thrown can exist until the process ends.
 void* open_library(const std::filesystem::path& path) noexcept {
-  being_loaded = path.string();
-  const std::terminate_handler before = std::set_terminate(tell_throwing_global);
+  loading_path = path.string();
+  const std::terminate_handler before = std::set_terminate(report_throwing_global);
   // dlopen is declared not to throw, so clang would drop the check of noexcept around a direct
   // call.
   void* (*volatile load)(const char*, int) = ::dlopen;

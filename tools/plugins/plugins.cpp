@@ -21,7 +21,7 @@ void rethrow_from_plugin(const std::string& what, ExitCode otherwise) {
     text = error.what();
     if (error.exit_code() != ExitCode::failed) code = error.exit_code();
   } catch (const std::bad_alloc&) {
-    throw;  // kept for its type and exit code
+    throw;  // its type determines the exit code
   } catch (const std::exception& error) {
     text = error.what();
   } catch (...) {  // keeps the text above

@@ -35,13 +35,13 @@ struct DataFacts {
 };
 
 /// The main cause of slow data loading.
-enum class DataLimit { nothing, processing, disk, cores, copies };
+enum class DataBottleneck { nothing, processing, disk, cores, copies };
 
 /// copies: the GPU copied batches for at least 90 % of the training time. The model then probably
 /// waits for them on the GPU, which wait_seconds does not contain. nothing: no cause can be named,
 /// because the model waited for less than 2 % of the time, the threads were ahead of it for at
 /// least half of their time, or nothing was measured.
-[[nodiscard]] DataLimit find_limit(const DataFacts& facts);
+[[nodiscard]] DataBottleneck find_bottleneck(const DataFacts& facts);
 
 /// One line with the number of replaced samples, and one for each of the first ten; empty if there
 /// are none.

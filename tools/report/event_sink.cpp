@@ -62,25 +62,25 @@ std::vector<std::string> add_metrics(const ordered_json& record,
 }  // namespace
 
 EventSink::EventSink(std::filesystem::path path, FileOps& ops) : file_(std::move(path), ops) {
-  forget();
+  reset_totals();
 }
 
-void EventSink::forget() {
+void EventSink::reset_totals() {
   last_step_.reset();
   if (file_.position() == 0) last_step_ = Totals{};
   last_epoch_ = last_step_;
 }
 
 void EventSink::rewind(std::int64_t position) {
-  file_.cut(position);
+  file_.truncate(position);
   // A file that was shorter than `position` may end in an incomplete record. If the rest of that
   // record is in memory, the record must stay.
   if (!file_.has_unwritten()) {
     const std::vector<std::byte> bytes = read_file(file_.path());
     const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    file_.cut(static_cast<std::int64_t>(whole_events(text)));
+    file_.truncate(static_cast<std::int64_t>(intact_prefix_bytes(text)));
   }
-  forget();
+  reset_totals();
 }
 
 void EventSink::write(const ordered_json& record) {

@@ -36,7 +36,7 @@ class EventSink final : public MetricSink {
     double wait_seconds = 0;
   };
 
-  void forget();
+  void reset_totals();
 
   AppendedFile file_;
   /// The totals at the last step record, and at the last epoch record; nothing before the first

@@ -44,11 +44,11 @@ footer{color:var(--soft);font-size:13px;margin-top:36px}
 /// A relative path as a URL. A name of a file may contain characters that have a meaning in a URL,
 /// such as `#`, `?`, `%` and `:`.
 std::string percent_encoded(const std::string& path) {
-  constexpr std::string_view kKept =
+  constexpr std::string_view kUnreserved =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/._~-";
   std::string url;
   for (const char c : path) {
-    if (kKept.find(c) != std::string_view::npos) {
+    if (kUnreserved.find(c) != std::string_view::npos) {
       url += c;
     } else {
       url += fmt::format("%{:02X}", static_cast<unsigned char>(c));

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "framework/core/file.h"
-#include "framework/core/progress.h"
+#include "framework/core/format.h"
 #include "tools/report/chart/svg.h"
 #include "tools/report/class_accuracies.h"
 #include "tools/report/event_sink.h"
@@ -32,7 +32,7 @@ std::string minutes(double value) {
 }
 
 /// Keys that say where a run is written, and do not affect what is learned.
-bool names_the_run(const std::string& key) {
+bool is_per_run_key(const std::string& key) {
   return key.starts_with("logging.") || key.starts_with("checkpoint.");
 }
 
@@ -92,7 +92,7 @@ std::string subtitle_of(const RunRecord& run) {
   return text;
 }
 
-void add_answer(HtmlPage& page, const RunRecord& run) {
+void add_headline(HtmlPage& page, const RunRecord& run) {
   std::vector<HtmlFigure> figures = quality_figures(run);
   figures.push_back({minutes(run.train_minutes()), "minutes of training", epochs_text(run)});
   figures.push_back(
@@ -200,16 +200,16 @@ std::vector<std::string> all_keys(const std::vector<RunRecord>& runs) {
 }
 
 void add_classes(HtmlPage& page, const RunRecord& run) {
-  constexpr std::size_t kMostShown = 10;
+  constexpr std::size_t kMaxShown = 10;
   std::vector<ClassAccuracy> rows = class_accuracies(run);
   if (rows.empty()) return;
   const std::size_t all = rows.size();
-  rows.resize(std::min(all, kMostShown));
+  rows.resize(std::min(all, kMaxShown));
   page.section("Classes");
-  page.paragraph(all > kMostShown ? fmt::format("The {} of {} classes with the lowest top-1. "
-                                                "summary.json lists all classes.",
-                                                kMostShown, all)
-                                  : "Lowest top-1 first.");
+  page.paragraph(all > kMaxShown ? fmt::format("The {} of {} classes with the lowest top-1. "
+                                               "summary.json lists all classes.",
+                                               kMaxShown, all)
+                                 : "Lowest top-1 first.");
   HtmlTable table{.columns = {{"class"}, {"top-1", true}, {"correct", true}, {"images", true}}};
   for (const ClassAccuracy& row : rows)
     table.rows.push_back({{row.name},
@@ -299,7 +299,7 @@ ordered_json epochs_json(const RunRecord& run) {
 std::vector<std::string> differing_keys(const std::vector<RunRecord>& runs) {
   std::vector<std::string> keys = all_keys(runs);
   std::erase_if(keys, [&](const std::string& key) {
-    return names_the_run(key) || std::ranges::all_of(runs, [&](const RunRecord& run) {
+    return is_per_run_key(key) || std::ranges::all_of(runs, [&](const RunRecord& run) {
              return param(run, key) == param(runs.front(), key);
            });
   });
@@ -311,7 +311,7 @@ std::string report_page(const std::vector<RunRecord>& runs,
   const bool one = runs.size() == 1;
   HtmlPage page(one ? runs[0].name : fmt::format("{} runs", runs.size()),
                 one ? subtitle_of(runs[0]) : "compared by their logs");
-  one ? add_answer(page, runs[0]) : add_comparison(page, runs);
+  one ? add_headline(page, runs[0]) : add_comparison(page, runs);
   add_notices(page, runs);
   const auto learning = learning_charts(runs);
   page.section("Learning");

@@ -12,7 +12,7 @@
 namespace precast::tools {
 namespace {
 
-constexpr double kSecondsAMinute = 60;
+constexpr double kSecondsPerMinute = 60;
 
 /// One value of the rows as a line; rows without the value are skipped.
 LineSeries series_of(const std::vector<RunRow>& rows, double RunRow::*x, double RunRow::*y,
@@ -53,12 +53,12 @@ LineChart chart_of(const std::vector<RunRecord>& runs, LineChart chart, FiguresO
 
 /// One axis for all charts of a page, so that they can be compared one below the other.
 Axis epochs_axis(const std::vector<RunRecord>& runs) {
-  double most = 1;
+  double max = 1;
   for (const RunRecord& run : runs) {
-    if (!run.epochs.empty()) most = std::fmax(most, run.epochs.back().epochs_done);
-    if (!run.steps.empty()) most = std::fmax(most, std::ceil(run.steps.back().epochs_done));
+    if (!run.epochs.empty()) max = std::fmax(max, run.epochs.back().epochs_done);
+    if (!run.steps.empty()) max = std::fmax(max, std::ceil(run.steps.back().epochs_done));
   }
-  return {.label = "epochs", .least = 0, .most = most, .whole = true};
+  return {.label = "epochs", .min = 0, .max = max, .integer = true};
 }
 
 /// One value of the rows, over epochs.
@@ -69,11 +69,11 @@ LineSeries over_epochs(const std::vector<RunRow>& rows, double RunRow::*value, d
 /// One value of the rows, over minutes of training.
 LineSeries over_minutes(const std::vector<RunRow>& rows, double RunRow::*value, double scale) {
   LineSeries series = series_of(rows, &RunRow::train_seconds, value, scale);
-  for (LinePoint& point : series.points) point.x /= kSecondsAMinute;
+  for (LinePoint& point : series.points) point.x /= kSecondsPerMinute;
   return series;
 }
 
-/// The records of steps if there are any, because the means of epochs hide the beginning.
+/// The step records if there are at least two, because means over epochs hide the beginning.
 const std::vector<RunRow>& finest(const RunRecord& run) {
   return run.steps.size() > 1 ? run.steps : run.epochs;
 }
@@ -86,7 +86,7 @@ struct Accuracy {
 /// Accuracy over epochs, or over minutes.
 LineChart accuracy_chart(const std::vector<RunRecord>& runs, const std::string& title,
                          const std::vector<Accuracy>& values, bool minutes) {
-  const Axis x = minutes ? Axis{.label = "minutes of training", .least = 0} : epochs_axis(runs);
+  const Axis x = minutes ? Axis{.label = "minutes of training", .min = 0} : epochs_axis(runs);
   return chart_of(runs,
                   {.title = title + (minutes ? " over training time" : ""),
                    .x = x,
@@ -112,16 +112,16 @@ LineChart metric_chart(const std::vector<RunRecord>& runs, const std::string& me
 /// loss would flatten all other curves.
 Axis loss_axis(const LineChart& chart) {
   constexpr double kWideSpan = 20;
-  double least = INFINITY, most = 0;
+  double min = INFINITY, max = 0;
   for (const LineSeries& series : chart.series) {
     for (const LinePoint& point : series.points) {
       if (!std::isfinite(point.y)) continue;
-      least = std::min(least, point.y);
-      most = std::max(most, point.y);
+      min = std::min(min, point.y);
+      max = std::max(max, point.y);
     }
   }
   // Losses of 0 or less cannot be shown on a logarithmic axis.
-  if (!(least > 0) || most <= kWideSpan * least) return {.label = "loss"};
+  if (!(min > 0) || max <= kWideSpan * min) return {.label = "loss"};
   return {.label = "loss, logarithmic", .scale = Scale::logarithmic};
 }
 
@@ -164,10 +164,10 @@ std::string time_shares(const std::vector<RunRecord>& runs) {
     const double train = run.train_minutes(), wait = run.wait_share() * train;
     double eval = 0;
     for (const RunRow& row : run.epochs)
-      if (!std::isnan(row.val_seconds)) eval += row.val_seconds / kSecondsAMinute;
-    if (const auto told = run.summary.find("eval_minutes");
-        told != run.summary.end() && told->is_number())
-      eval = told->get<double>();
+      if (!std::isnan(row.val_seconds)) eval += row.val_seconds / kSecondsPerMinute;
+    if (const auto recorded = run.summary.find("eval_minutes");
+        recorded != run.summary.end() && recorded->is_number())
+      eval = recorded->get<double>();
     chart.rows.push_back({run.name, {train - (std::isnan(wait) ? 0 : wait), wait, eval}});
   }
   return share_chart_svg(chart);
@@ -192,7 +192,7 @@ std::string loader_shares(const std::vector<RunRecord>& runs) {
 
 LineChart rate_schedule_chart(const std::vector<RunRecord>& runs) {
   return chart_of(
-      runs, {.title = "Learning rate", .x = epochs_axis(runs), .y = {.label = "rate", .least = 0}},
+      runs, {.title = "Learning rate", .x = epochs_axis(runs), .y = {.label = "rate", .min = 0}},
       [](const RunRecord& run) {
         return Figures{{"", over_epochs(finest(run), &RunRow::lr)}};
       });
@@ -200,7 +200,7 @@ LineChart rate_schedule_chart(const std::vector<RunRecord>& runs) {
 
 LineChart resolution_chart(const std::vector<RunRecord>& runs) {
   return chart_of(
-      runs, {.title = "Resolution", .x = epochs_axis(runs), .y = {.label = "pixels", .least = 0}},
+      runs, {.title = "Resolution", .x = epochs_axis(runs), .y = {.label = "pixels", .min = 0}},
       [](const RunRecord& run) {
         // Each epoch has one resolution from its beginning to its end.
         LineSeries series{.steps = true};
@@ -253,12 +253,11 @@ std::vector<std::string> learning_charts(const std::vector<RunRecord>& runs) {
 
 std::vector<std::string> speed_charts(const std::vector<RunRecord>& runs) {
   std::vector<std::string> charts;
-  add_chart(charts, rate_chart(runs, "Throughput", {.label = "images per second", .least = 0},
+  add_chart(charts, rate_chart(runs, "Throughput", {.label = "images per second", .min = 0},
                                &RunRow::images, 1));
   add_chart(charts, resolution_chart(runs));
-  add_chart(charts,
-            rate_chart(runs, "Waiting for data", {.label = "% of training time", .least = 0},
-                       &RunRow::wait_seconds, 100));
+  add_chart(charts, rate_chart(runs, "Waiting for data", {.label = "% of training time", .min = 0},
+                               &RunRow::wait_seconds, 100));
   charts.push_back(time_shares(runs) + loader_shares(runs));
   return charts;
 }

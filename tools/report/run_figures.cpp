@@ -49,7 +49,7 @@ std::string validation_text(const RunRecord& run) {
   const nlohmann::ordered_json images = run.summary.value("val_images", nlohmann::ordered_json());
   if (!images.is_number()) return {};
   return fmt::format("{} validation {}{}", readable(images.get<double>()),
-                     run.classifies() ? "image" : "sample", images == 1 ? "" : "s");
+                     run.is_classification() ? "image" : "sample", images == 1 ? "" : "s");
 }
 
 }  // namespace
@@ -66,7 +66,7 @@ std::vector<HtmlFigure> quality_figures(const RunRecord& run) {
   std::vector<HtmlFigure> figures;
   if (!run.best_by_accuracy())
     figures.push_back({number_text(run.metric_value()), metric_label(run.metric)});
-  if (run.classifies()) {
+  if (run.is_classification()) {
     figures.push_back({percent_text(run.top_1()), "top-1"});
     figures.push_back({percent_text(run.top_5()), "top-5"});
     if (best_by_top_5(run)) std::swap(figures[0], figures[1]);
@@ -87,7 +87,7 @@ std::vector<ComparedFigure> compared_figures(const std::vector<RunRecord>& runs)
   if (!metric.empty())
     figures.push_back(
         {metric_label(metric), &RunRecord::metric_value, number_text, runs[0].higher_is_better});
-  if (std::ranges::any_of(runs, &RunRecord::classifies)) {
+  if (std::ranges::any_of(runs, &RunRecord::is_classification)) {
     figures.push_back({"top-1", &RunRecord::top_1, share});
     figures.push_back({"top-5", &RunRecord::top_5, share});
     if (std::ranges::all_of(runs, best_by_top_5)) std::swap(figures[0], figures[1]);

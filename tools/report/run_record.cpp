@@ -7,22 +7,22 @@
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
-#include "framework/core/progress.h"
+#include "framework/core/format.h"
 
 namespace precast::tools {
 namespace {
 
 using nlohmann::ordered_json;
 
-std::string text_of(const std::filesystem::path& path) {
+std::string read_text(const std::filesystem::path& path) {
   const auto bytes = read_file(path);
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 /// The object in a file; empty if the file is missing or does not contain an object.
-ordered_json object_of(const std::filesystem::path& path, std::vector<std::string>& notes) {
+ordered_json read_json_object(const std::filesystem::path& path, std::vector<std::string>& notes) {
   if (!std::filesystem::exists(path)) return ordered_json::object();
-  auto parsed = ordered_json::parse(text_of(path), nullptr, /*allow_exceptions=*/false);
+  auto parsed = ordered_json::parse(read_text(path), nullptr, /*allow_exceptions=*/false);
   if (parsed.is_object()) return parsed;
   notes.push_back(fmt::format("{} is damaged and was left out", path.filename().string()));
   return ordered_json::object();
@@ -64,7 +64,7 @@ RunRow row_of(const ordered_json& record, const std::string& metric) {
     row.blocked = number_of(*loader, "blocked");
     row.ahead = number_of(*loader, "ahead");
   }
-  // For a step: the number of steps within the epoch. place_steps() turns it into epochs.
+  // For a step: the number of steps within the epoch. compute_epochs_done() turns it into epochs.
   row.epochs_done = is_step ? number_of(record, "epoch_step") : static_cast<double>(row.epoch + 1);
   return row;
 }
@@ -82,19 +82,20 @@ void add_row(RunRecord& run, const ordered_json& record) {
   run.steps.push_back(row);
 }
 
-/// The number of steps per epoch of the run's newest part: from its facts, or from its lines.
+/// The number of steps per epoch of the run's newest part, from run.json or from the log.
 double steps_per_epoch(const RunRecord& run) {
-  if (const double told = number_of(run.facts, "steps_per_epoch"); told > 0) return told;
+  if (const double recorded = number_of(run.facts, "steps_per_epoch"); recorded > 0)
+    return recorded;
   if (!run.epochs.empty() && run.epochs.back().step > 0)
     return run.epochs.back().step / static_cast<double>(run.epochs.back().epoch + 1);
-  double most = 0;
-  for (const RunRow& row : run.steps) most = std::max(most, row.epochs_done);
-  return most + 1;
+  double max_steps = 0;
+  for (const RunRow& row : run.steps) max_steps = std::max(max_steps, row.epochs_done);
+  return max_steps + 1;
 }
 
 /// Sets RunRow::epochs_done of the steps. The number of steps of an epoch that has a record follows
 /// from the records, because an earlier part of the run may have had another batch size.
-void place_steps(RunRecord& run) {
+void compute_epochs_done(RunRecord& run) {
   const double newest = steps_per_epoch(run);
   std::map<std::int64_t, double> ends = {{-1, 0}};
   for (const RunRow& row : run.epochs) ends[row.epoch] = row.step;
@@ -144,9 +145,9 @@ void read_metric(RunRecord& run) {
   if (higher != best->end() && higher->is_boolean()) run.higher_is_better = higher->get<bool>();
 }
 
-double from_summary(const RunRecord& run, std::string_view key, double otherwise) {
-  const double told = number_of(run.summary, key);
-  return std::isnan(told) ? otherwise : told;
+double summary_or(const RunRecord& run, std::string_view key, double otherwise) {
+  const double recorded = number_of(run.summary, key);
+  return std::isnan(recorded) ? otherwise : recorded;
 }
 
 /// The newest value of a cumulative count: the larger of the last values of epochs and of steps.
@@ -167,7 +168,7 @@ double logged_rate(const RunRecord& run) {
 
 /// Whether the run has trained more than `finished` steps according to its log, or will train more
 /// according to its facts. The result for NaN is false.
-bool trains_beyond(const RunRecord& run, double finished) {
+bool was_continued_after(const RunRecord& run, double finished) {
   // A line for a step is written before the step is counted.
   const double logged =
       std::fmax(last_of(run.epochs, &RunRow::step), last_of(run.steps, &RunRow::step) + 1);
@@ -188,14 +189,15 @@ bool trains_beyond(const RunRecord& run, double finished) {
 void drop_earlier_summary(RunRecord& run) {
   // NaN, and therefore not continued, in summaries of earlier versions.
   const double finished = number_of(run.summary, "steps");
-  if (!trains_beyond(run, finished)) return;
+  if (!was_continued_after(run, finished)) return;
   run.notes.push_back(fmt::format(
       "summary.json is from step {:.0f}, before the run was continued, and was left out",
       finished));
   run.summary = ordered_json::object();
 }
 
-/// The number of epochs that the run has finished, from its log and, if it has ended, its facts.
+/// The number of epochs that the run has finished, from its log and, if there is a summary, from
+/// run.json.
 std::int64_t finished_epochs(const RunRecord& run) {
   std::int64_t epochs = run.epochs.empty() ? 0 : run.epochs.back().epoch + 1;
   if (!run.steps.empty()) epochs = std::max(epochs, run.steps.back().epoch);
@@ -233,32 +235,32 @@ double number_of(const ordered_json& record, std::string_view key) {
 }
 
 double RunRecord::top_1() const {
-  return from_summary(*this, "top_1", last_of(epochs, &RunRow::top_1));
+  return summary_or(*this, "top_1", last_of(epochs, &RunRow::top_1));
 }
 
 double RunRecord::top_5() const {
-  return from_summary(*this, "top_5", last_of(epochs, &RunRow::top_5));
+  return summary_or(*this, "top_5", last_of(epochs, &RunRow::top_5));
 }
 
 double RunRecord::metric_value() const {
-  return from_summary(*this, metric, last_of(epochs, &RunRow::metric));
+  return summary_or(*this, metric, last_of(epochs, &RunRow::metric));
 }
 
 double RunRecord::val_loss() const {
-  return from_summary(*this, "val_loss", last_of(epochs, &RunRow::val_loss));
+  return summary_or(*this, "val_loss", last_of(epochs, &RunRow::val_loss));
 }
 
 double RunRecord::train_minutes() const {
-  return from_summary(*this, "train_minutes", newest_total(*this, &RunRow::train_seconds) / 60);
+  return summary_or(*this, "train_minutes", newest_total(*this, &RunRow::train_seconds) / 60);
 }
 
 double RunRecord::images_per_second() const {
-  return from_summary(*this, "images_per_second", logged_rate(*this));
+  return summary_or(*this, "images_per_second", logged_rate(*this));
 }
 
 double RunRecord::wait_share() const {
   const double seconds = newest_total(*this, &RunRow::wait_seconds);
-  return from_summary(*this, "wait_minutes", seconds / 60) / train_minutes();
+  return summary_or(*this, "wait_minutes", seconds / 60) / train_minutes();
 }
 
 RunRecord load_run(const std::filesystem::path& folder) {
@@ -268,16 +270,16 @@ RunRecord load_run(const std::filesystem::path& folder) {
     throw IoError(
         fmt::format("report: expected a run folder with a file named log, got {} without one",
                     folder.string()));
-  run.params = object_of(folder / "params.json", run.notes);
+  run.params = read_json_object(folder / "params.json", run.notes);
   run.name = name_of(folder, run.params);
-  run.summary = object_of(folder / "summary.json", run.notes);
-  run.facts = object_of(folder / "run.json", run.notes);
+  run.summary = read_json_object(folder / "summary.json", run.notes);
+  run.facts = read_json_object(folder / "run.json", run.notes);
   read_metric(run);
-  read_log(run, text_of(folder / "log"));
+  read_log(run, read_text(folder / "log"));
   drop_earlier_summary(run);
   if (const std::string missing = missing_epochs(run, finished_epochs(run)); !missing.empty())
     run.notes.push_back("log: " + missing);
-  place_steps(run);
+  compute_epochs_done(run);
   return run;
 }
 

@@ -60,7 +60,9 @@ struct RunRecord {
   [[nodiscard]] bool best_by_accuracy() const { return metric == "top_1" || metric == "top_5"; }
   /// Whether the run has accuracies. Before its first evaluation, this is known only of a run with
   /// best_by_accuracy().
-  [[nodiscard]] bool classifies() const { return best_by_accuracy() || !std::isnan(top_1()); }
+  [[nodiscard]] bool is_classification() const {
+    return best_by_accuracy() || !std::isnan(top_1());
+  }
   [[nodiscard]] double metric_value() const;
   [[nodiscard]] double val_loss() const;
   [[nodiscard]] double train_minutes() const;
@@ -74,14 +76,14 @@ struct RunRecord {
 /// step numbers repeat), the last logged value is used. @throws IoError if there is no log.
 [[nodiscard]] RunRecord load_run(const std::filesystem::path& folder);
 
-/// Compares the log with the number of epochs that the run has finished. @return a message if it
-/// lacks the record of one of them, else an empty text
+/// Compares the log with the number of epochs that the run has finished. @return a message if the
+/// log lacks the record of one of them, else an empty string
 [[nodiscard]] std::string missing_epochs(const RunRecord& run, std::int64_t epochs_done);
 
 /// The run folders of a path: the path itself if it has a log; else those in its folders, at any
-/// depth, by name. Folders inside a run folder are not searched, nor are links, except a link to a
-/// run folder. For the folder of a grid, only its folder `runs` is searched. @throws IoError if
-/// there are none, or a folder cannot be listed.
+/// depth, sorted by path. Folders inside a run folder are not searched, nor are links, except a
+/// link to a run folder. For the folder of a grid, only its folder `runs` is searched. @throws
+/// IoError if there are none, or a folder cannot be listed.
 [[nodiscard]] std::vector<std::filesystem::path> find_runs(const std::filesystem::path& path);
 
 /// For each row, the growth of `total` since the previous row, divided by the seconds trained since
@@ -90,7 +92,7 @@ struct RunRecord {
 /// quotient is unknown.
 [[nodiscard]] std::vector<double> rates(const std::vector<RunRow>& rows, double RunRow::*total);
 
-/// The value of the last row in which it is a number; NaN if there is none.
+/// The last value that is a number; NaN if there is none.
 [[nodiscard]] double last_of(const std::vector<RunRow>& rows, double RunRow::*value);
 
 }  // namespace precast::tools

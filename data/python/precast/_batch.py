@@ -9,7 +9,7 @@ from typing import Any
 
 from ._library import TensorStruct, check, function
 
-# Indexed by precast_data_dtype: name, numpy's type string ("": numpy has none), format of a memoryview ("": none).
+# Indexed by precast_data_dtype: name, NumPy's type string, format of a memoryview; "": there is no such type.
 _TYPES = [("uint8", "|u1", "B"), ("float32", "<f4", "f"), ("int64", "<i8", "q"), ("float64", "<f8", "d"),
           ("float16", "<f2", ""), ("bfloat16", "", ""), ("int8", "|i1", "b"), ("int16", "<i2", "h"),
           ("int32", "<i4", "i"), ("uint16", "<u2", "H"), ("uint32", "<u4", "I"), ("uint64", "<u8", "Q"),
@@ -69,8 +69,8 @@ class Tensor:
     """One tensor of a batch, in the loader's memory, in C order. Writable.
 
     numpy.asarray(t), torch.from_dlpack(t), jax.dlpack.from_dlpack(t) and memoryview(t.buffer) are views without a
-    copy. The memory goes back to the loader when the batch, this object and all views are gone; until then it is never
-    overwritten. A copy made with copy.copy() or copy.deepcopy() shares the memory; a tensor cannot be pickled.
+    copy. The memory goes back to the loader when the batch, this object and all views have been deleted; until then it
+    is never overwritten. A copy made with copy.copy() or copy.deepcopy() shares the memory; a tensor cannot be pickled.
     """
 
     __slots__ = ("_lease", "_index", "_pointer", "_type", "name", "shape", "__weakref__")
@@ -111,12 +111,12 @@ class Tensor:
 
     @property
     def buffer(self) -> memoryview:
-        """A memoryview of the tensor (bytes for types that memoryview does not have)."""
+        """A memoryview of the tensor; of its bytes if memoryview does not have the type, or if the tensor is empty."""
         raw = (ctypes.c_char * self.nbytes).from_address(self._pointer)
         raw._lease = self._lease  # the view keeps `raw`
         view = memoryview(raw).cast("B")
         code = _TYPES[self._type][2]
-        # memoryview has no empty shapes.
+        # memoryview.cast() rejects dimensions of size 0.
         return view.cast(code, list(self.shape)) if code and self.nbytes else view
 
     def __buffer__(self, flags: int) -> memoryview:

@@ -103,7 +103,7 @@ def library_version() -> str:
 def error_of(status: int) -> Exception:
     """The exception for the last error of this thread."""
     message = function("error_message")().decode("utf-8", "replace")
-    # Remove positions in the JSON text that as_options() made: they mean nothing to the caller.
+    # Remove positions in the JSON of as_options(), which the caller never sees.
     return BY_STATUS.get(status, Error)(_PLACE.sub("", message))
 
 
@@ -131,13 +131,14 @@ def as_options(options: Mapping[str, Any]) -> bytes:
         try:
             text = json.dumps(value, ensure_ascii=False, default=_plain)
         except (TypeError, ValueError) as error:
-            raise ConfigError(f"{name}: expected numbers, text, lists and dicts, got another object: {error}") from None
+            raise ConfigError(f"{name}: expected numbers, strings, lists and dicts, got another object: "
+                              f"{error}") from None
         texts.append(f"{json.dumps(str(name), ensure_ascii=False)}: {text}")
     return f"{{{', '.join(texts)}}}".encode()
 
 
 def _plain(value: Any) -> Any:
-    """The number or list for a NumPy scalar or array, the type string (`<f4`) for a NumPy type. @raises TypeError"""
+    """A NumPy scalar as a number, an array as a list, a NumPy type as its type string (`<f4`). @raises TypeError"""
     numpy = sys.modules.get("numpy")
     if numpy and (isinstance(value, numpy.dtype) or isinstance(value, type) and issubclass(value, numpy.generic)):
         return numpy.dtype(value).str

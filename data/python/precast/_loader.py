@@ -74,12 +74,12 @@ class Loader:
         self._convert = convert
         self._position = {name: info["resolved"].get(name, info["options"][name]) for name in _POSITION}
         self._position["fingerprint"] = self.dataset.fingerprint
-        # The current epoch, or the next one, and the number of its batches returned so far.
+        # The current epoch (between epochs: the next one), and the number of its batches returned so far.
         self._epoch, self._batch = 0, 0
         self._running: object = None
         self._resumes = True
         self._length: int = function("loader_batches")(self._handle)
-        #: Samples of an epoch of this rank.
+        #: The number of samples that this rank gets in an epoch.
         self.samples: int = function("loader_samples")(self._handle)
 
     def __len__(self) -> int:

@@ -47,7 +47,7 @@ class Writer:
         fields  by name: a type (image, int, float, bytes, json, ndarray, tensor, pixels, ragged), or {TYPE: OPTIONS}.
                 Arrays need their type: {"ndarray": {"dtype": "<f4", "shape": [4]}}, {"pixels": {"dtype": "<u2",
                 "channels": 1}}, {"ragged": {"dtype": "<i4", "dims": 1}}.
-        samples the largest number of samples that will be added. The file has space for the metadata of all of them,
+        samples the maximum number of samples that will be added. The file has space for the metadata of all of them,
                 8 to 16 bytes per field, even if fewer are added
         classes {FIELD: [NAME OF LABEL 0, NAME OF LABEL 1, ...]} for int fields; stored with the checksums
 
@@ -74,9 +74,10 @@ class Writer:
         bytes   bytes, or an array [N] of uint8
         json    anything that json.dumps() accepts: a str becomes a JSON string; bytes are stored as the JSON text
         image   uint8 [H, W, 3], or the bytes of an image file
-        others  an array
+        all other types: an array
 
-        @raises TypeError, DataError naming file, sample and field; the sample is left out
+        @raises TypeError, DataError naming file, sample and field; the sample is then not added.
+        ConfigError for missing or unknown fields, or after finish() or close(); IoError
         """
         self._check_open()
         given = self._in_order(sample, values)
@@ -108,7 +109,7 @@ class Writer:
         return [named[name] for name in self._fields]
 
     def finish(self) -> None:
-        """Writes the rest and makes the file visible. Called by the `with` statement."""
+        """Writes the remaining data and makes the file visible. Called by the `with` statement."""
         self._check_open()
         check(function("writer_finish")(self._handle))
         self.close()
@@ -120,14 +121,14 @@ class Writer:
 
     def _check_open(self) -> None:
         if self._handle is None:
-            raise ConfigError(f"{self._path}: expected an open writer, got one that has finished or was closed")
+            raise ConfigError(f"{self._path}: expected an open writer, got a finished or closed writer")
 
     def _check_pictures(self, values: Sequence[Any]) -> None:
-        """Refuses images of Pillow in other colours than RGB: three channels of YCbCr would be stored as if RGB."""
+        """Rejects Pillow images in a mode other than RGB: the three channels of YCbCr would be stored as if RGB."""
         for name, kind, value in zip(self._fields, self._types, values, strict=False):
             mode = getattr(value, "mode", None)
             if kind == "image" and isinstance(mode, str) and mode != "RGB" and hasattr(value, "__array_interface__"):
-                raise DataError(f"{self._path}: sample {self._samples}, field '{name}': expected an image of Pillow of "
+                raise DataError(f"{self._path}: sample {self._samples}, field '{name}': expected a Pillow image of "
                                 f"mode RGB, got mode {mode}. Convert it with image.convert(\"RGB\")")
 
     def __enter__(self) -> Writer:
@@ -151,7 +152,7 @@ def _fill(struct: ValueStruct, field: str, value: Any) -> Any:
         return _fill_bytes(struct, TEXT, value.encode("utf-8", "surrogateescape"))
     if isinstance(value, (bytes, bytearray, memoryview)):
         return _fill_bytes(struct, BYTES, bytes(value))
-    # Scalars and 0-dimensional arrays of NumPy and torch become numbers of Python.
+    # Scalars and 0-dimensional arrays of NumPy and torch become Python numbers.
     if hasattr(value, "item") and not getattr(value, "shape", None):
         value = value.item()
     if hasattr(value, "__index__") and not getattr(value, "shape", ()):
@@ -159,7 +160,7 @@ def _fill(struct: ValueStruct, field: str, value: Any) -> Any:
         if -2**63 <= number < 2**63:
             struct.kind, struct.integer = INTEGER, number
         else:
-            # Float fields round it, int fields refuse it.
+            # Float fields round it, int fields reject it.
             struct.kind, struct.floating = FLOATING, float(number)
         return value
     if hasattr(value, "__float__") and not getattr(value, "shape", ()):
@@ -187,7 +188,7 @@ def _item_bytes(typestr: str) -> int:
     """Size in bytes of an element of NumPy's type `typestr`."""
     found = _PLAIN_TYPE.fullmatch(typestr)
     if not found:
-        raise TypeError(f"expected an array of numbers, text, bytes or times, got elements of type {typestr}")
+        raise TypeError(f"expected an array of numbers, strings, bytes or times, got elements of type {typestr}")
     # Unicode characters take 4 bytes each.
     return int(found[1]) * (4 if typestr[1] == "U" else 1)
 
@@ -198,7 +199,7 @@ def _fill_array(struct: ValueStruct, value: Any) -> Any:
         value = value.__array__()
     interface = getattr(value, "__array_interface__", None)
     if not isinstance(interface, dict):  # a class has the attribute, too
-        raise TypeError(f"expected a number, text, bytes or an array, got {type(value).__name__}")
+        raise TypeError(f"expected a number, a string, bytes or an array, got {type(value).__name__}")
     if interface.get("strides") is not None:
         if not hasattr(value, "copy"):
             raise TypeError("expected an array in C order without gaps, got an array with strides")

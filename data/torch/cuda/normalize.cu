@@ -21,14 +21,14 @@ __global__ void normalize_kernel(const std::uint8_t* __restrict__ in, std::size_
   // in local memory instead of registers.
   const float means[3] = {constants.mean[0], constants.mean[1], constants.mean[2]};
   const float stds[3] = {constants.std[0], constants.std[1], constants.std[2]};
-  const auto pick = [channel](const float(&of)[3], int next) {
+  const auto pick = [channel](const float(&values)[3], int next) {
     const int c = channel + next;
-    return c == 0 || c == 3 ? of[0] : c == 1 || c == 4 ? of[1] : of[2];
+    return c == 0 || c == 3 ? values[0] : c == 1 || c == 4 ? values[1] : values[2];
   };
   if (count - first < kValues) {
     for (int v = 0; first + static_cast<std::size_t>(v) < count; ++v) {
-      const std::size_t place = first + static_cast<std::size_t>(v);
-      round_to((static_cast<float>(in[place]) - pick(means, v)) / pick(stds, v), out[place]);
+      const std::size_t index = first + static_cast<std::size_t>(v);
+      round_to((static_cast<float>(in[index]) - pick(means, v)) / pick(stds, v), out[index]);
     }
     return;
   }

@@ -9,14 +9,14 @@ namespace {
 
 constexpr int kThreads = 128;
 constexpr int kChannels = 3;
-/// A position without a source pixel, as source_place() returns it.
+/// A position without a source pixel, as source_index() returns it.
 constexpr int kNone = -1;
 
 constexpr int kBlendBits = 11;
 static_assert(1 << kBlendBits == kBlendOne);
 
 struct Colour {
-  std::uint8_t of[kChannels];
+  std::uint8_t values[kChannels];
 };
 
 /// The tables of a plan, in device memory.
@@ -43,12 +43,12 @@ __device__ __forceinline__ int clamped(int value, int size) {
   return value < 0 ? 0 : value < size ? value : size - 1;
 }
 
-/// The row of the resized image that ends in output row y, or kNone.
+/// The row of the resized image that becomes output row y, or kNone.
 __device__ __forceinline__ int resized_row(const ImagePlan& plan, int y) {
   for (int i = plan.edits - 1; i >= 0 && y != kNone; --i) {
     const PixelEdit& edit = plan.edit[i];
     if (edit.kind == PixelEdit::Kind::shift) {
-      y = source_place(y + edit.row, plan.side, edit.border);
+      y = source_index(y + edit.row, plan.side, edit.border);
     } else if (edit.kind == PixelEdit::Kind::vertical_flip) {
       y = plan.side - 1 - y;
     }
@@ -56,16 +56,16 @@ __device__ __forceinline__ int resized_row(const ImagePlan& plan, int y) {
   return y;
 }
 
-/// The column of the resized image that ends in output pixel (y, x). If an edit sets the pixel to a
-/// colour, the result is kNone and `colour` is set.
+/// The column of the resized image whose pixel becomes output pixel (y, x). If an edit sets the
+/// pixel to a colour, the result is kNone and `colour` is set.
 __device__ __forceinline__ int resized_column(const ImagePlan& plan, int y, int x, Colour& colour) {
   for (int i = plan.edits - 1; i >= 0; --i) {
     const PixelEdit& edit = plan.edit[i];
     bool fills = false;
     switch (edit.kind) {
       case PixelEdit::Kind::shift:
-        y = source_place(y + edit.row, plan.side, edit.border);
-        x = source_place(x + edit.column, plan.side, edit.border);
+        y = source_index(y + edit.row, plan.side, edit.border);
+        x = source_index(x + edit.column, plan.side, edit.border);
         fills = y == kNone || x == kNone;
         break;
       case PixelEdit::Kind::fill:
@@ -82,7 +82,7 @@ __device__ __forceinline__ int resized_column(const ImagePlan& plan, int y, int 
         break;
     }
     if (fills) {
-      for (int c = 0; c < kChannels; ++c) colour.of[c] = edit.colour[c];
+      for (int c = 0; c < kChannels; ++c) colour.values[c] = edit.colour[c];
       return kNone;
     }
   }
@@ -97,9 +97,9 @@ class ResizedRow {
                         std::size_t stride, int row, std::int16_t* sums)
       : plan_(plan), tables_(tables), pixels_(pixels), stride_(stride), row_(row), sums_(sums) {}
 
-  /// Weighs the source rows, as weigh_rows() does. Call from all threads of the block, then wait
+  /// Weighs the source rows, as convolve_rows() does. Call from all threads of the block, then wait
   /// for the block.
-  __device__ void weigh_rows() const {
+  __device__ void convolve_rows() const {
     const int taps = plan_.row_taps;
     const std::uint16_t* const weights = tables_.row_weights + row_ * taps;
     const std::uint8_t* const first =
@@ -114,7 +114,7 @@ class ResizedRow {
   }
 
   /// The pixel in column x.
-  __device__ Colour pixel(int x) const { return plan_.two_taps != 0 ? blend(x) : weigh(x); }
+  __device__ Colour pixel(int x) const { return plan_.two_taps != 0 ? blend(x) : convolve(x); }
 
  private:
   /// As blend_columns() and blend_rows().
@@ -135,13 +135,13 @@ class ResizedRow {
         const int blended = by_column[0] * line[columns[0]] + by_column[1] * line[columns[1]];
         sum += by_row[r] * (blended >> (kBlendBits - kSumBits)) >> 16;
       }
-      colour.of[c] = static_cast<std::uint8_t>((sum + 2) >> 2);
+      colour.values[c] = static_cast<std::uint8_t>((sum + 2) >> 2);
     }
     return colour;
   }
 
-  /// As weigh_columns().
-  __device__ Colour weigh(int x) const {
+  /// As convolve_columns().
+  __device__ Colour convolve(int x) const {
     const int taps = plan_.column_taps;
     const std::uint16_t* const weights = tables_.column_weights + x * taps;
     const std::int16_t* const sums = sums_ + tables_.start_of_columns[x] * kChannels;
@@ -149,7 +149,7 @@ class ResizedRow {
     for (int c = 0; c < kChannels; ++c) {
       int sum = 1 << (kSumBits + kColumnWeightBits - 1);
       for (int t = 0; t < taps; ++t) sum += weights[t] * sums[t * kChannels + c];
-      colour.of[c] = static_cast<std::uint8_t>(sum >> (kSumBits + kColumnWeightBits));
+      colour.values[c] = static_cast<std::uint8_t>(sum >> (kSumBits + kColumnWeightBits));
     }
     return colour;
   }
@@ -179,7 +179,7 @@ __global__ void planned_images_kernel(StoredImages stored, PlannedImages batch,
   const ResizedRow resized(plan, tables, crop, stride, row, sums);
   // The condition is the same for all threads of the block.
   if (row != kNone && plan.two_taps == 0) {
-    resized.weigh_rows();
+    resized.convolve_rows();
     __syncthreads();
   }
   Out* const line =
@@ -192,7 +192,7 @@ __global__ void planned_images_kernel(StoredImages stored, PlannedImages batch,
     if (column != kNone) colour = resized.pixel(column);
     PRECAST_UNROLL
     for (int c = 0; c < kChannels; ++c) {
-      round_to((static_cast<float>(colour.of[c]) - constants.mean[c]) / constants.std[c],
+      round_to((static_cast<float>(colour.values[c]) - constants.mean[c]) / constants.std[c],
                line[x * kChannels + c]);
     }
   }
@@ -202,7 +202,7 @@ template <typename Out>
 void launch(const StoredImages& stored, PlannedImages batch, const NormalizeConstants& constants,
             void* out, cudaStream_t stream) {
   const std::size_t shared =
-      static_cast<std::size_t>(stored.widest) * kChannels * sizeof(std::int16_t);
+      static_cast<std::size_t>(stored.max_width) * kChannels * sizeof(std::int16_t);
   const std::size_t values =
       static_cast<std::size_t>(batch.side) * static_cast<std::size_t>(batch.side) * kChannels;
   auto* at = static_cast<Out*>(out);

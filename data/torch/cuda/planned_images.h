@@ -15,22 +15,23 @@ struct StoredImages {
   const std::uint8_t* pixels = nullptr;
   /// One per sample: the offset of the first pixel, in bytes.
   const std::uint64_t* offsets = nullptr;
-  /// One per sample: pixels in a row.
+  /// One per sample: the width, in px.
   const std::int32_t* widths = nullptr;
-  /// The largest width, at most kWidestPlanned.
-  int widest = 0;
+  /// The largest width, in px; at most kMaxPlannedWidth.
+  int max_width = 0;
 };
 
 /// The images of one batch.
 struct PlannedImages {
-  /// [count, plan_bytes] in device memory, aligned to 16 bytes: an ImagePlan and its tables each.
+  /// [count, plan_bytes] in device memory, aligned to 16 bytes: for each image, an ImagePlan and
+  /// its tables.
   const std::byte* plans = nullptr;
   std::size_t plan_bytes = 0;
   int count = 0;
-  /// The side of the images, the same in all plans.
+  /// The side of the images in px, the same in all plans.
   int side = 0;
-  /// The most images of one launch. The default is the number of blocks that a grid may have in its
-  /// second dimension.
+  /// The maximum number of images in one launch. The default is the number of blocks that a grid
+  /// may have in its second dimension.
   int per_launch = 65535;
 };
 

@@ -57,7 +57,7 @@ class ByteReader {
     return {reinterpret_cast<const char*>(taken.data()), taken.size()};
   }
 
-  /// The text up to the next newline, which is consumed but not returned.
+  /// The bytes up to the next newline, which is consumed but not returned.
   [[nodiscard]] std::string_view line() {
     std::uint64_t end = position_;
     while (end < bytes_.size() && bytes_[end] != std::byte{'\n'}) ++end;

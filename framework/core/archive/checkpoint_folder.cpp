@@ -55,13 +55,13 @@ void remove_folder(const fs::path& folder, FileOps& ops) {
 }
 
 void sync_folder(const fs::path& folder, FileOps& ops) {
-  if (uninterrupted([&] { return ops.fsync_folder(folder.c_str()); }) != 0) {
+  if (retry_on_eintr([&] { return ops.fsync_folder(folder.c_str()); }) != 0) {
     throw IoError("cannot sync the folder", folder.string(), errno);
   }
 }
 
 int rename_folder(const fs::path& from, const fs::path& to, FileOps& ops) {
-  return uninterrupted([&] { return ops.rename(from.c_str(), to.c_str()); });
+  return retry_on_eintr([&] { return ops.rename(from.c_str(), to.c_str()); });
 }
 
 bool cannot_exchange(int errno_value) {
@@ -74,34 +74,35 @@ bool cannot_exchange(int errno_value) {
 /// @return the new paths of folders that had this name: at most one, unless other processes write
 /// the same checkpoint.
 /// @throws IoError
-std::vector<fs::path> put_in_place(const fs::path& from, const fs::path& to, FileOps& ops) {
+std::vector<fs::path> move_into_place(const fs::path& from, const fs::path& to, FileOps& ops) {
   std::vector<fs::path> replaced;
   while (rename_folder(from, to, ops) != 0) {
-    int refused = errno;
-    if (refused == ENOTEMPTY || refused == EEXIST) {
-      if (uninterrupted([&] { return ops.exchange(from.c_str(), to.c_str()); }) == 0) {
+    int rename_errno = errno;
+    if (rename_errno == ENOTEMPTY || rename_errno == EEXIST) {
+      if (retry_on_eintr([&] { return ops.exchange(from.c_str(), to.c_str()); }) == 0) {
         replaced.push_back(from);
         return replaced;
       }
-      refused = errno;
-      if (cannot_exchange(refused)) {
+      rename_errno = errno;
+      if (cannot_exchange(rename_errno)) {
         const fs::path aside = temporary_path(to);
-        refused = rename_folder(to, aside, ops) == 0 ? 0 : errno;
-        if (refused == 0) replaced.push_back(aside);
+        rename_errno = rename_folder(to, aside, ops) == 0 ? 0 : errno;
+        if (rename_errno == 0) replaced.push_back(aside);
         failpoint("checkpoint.before_second_rename");
       }
-      // No folder has the name now: it was renamed above, or another process moved or removed it.
-      if (refused == 0 || refused == ENOENT) continue;
+      // No folder has the name `to` any more: the folder was renamed above, or another process
+      // renamed or removed it.
+      if (rename_errno == 0 || rename_errno == ENOENT) continue;
     }
     if (!replaced.empty()) rename_folder(replaced.back(), to, ops);
-    throw IoError("cannot rename the new checkpoint to", to.string(), refused);
+    throw IoError("cannot rename the new checkpoint to", to.string(), rename_errno);
   }
   return replaced;
 }
 
 void check_space(const fs::path& parent, const std::string& name, std::uint64_t expected_bytes,
                  FileOps& ops) {
-  const std::int64_t free_bytes = uninterrupted([&] { return ops.free_bytes(parent.c_str()); });
+  const std::int64_t free_bytes = retry_on_eintr([&] { return ops.free_bytes(parent.c_str()); });
   if (free_bytes < 0) {
     throw IoError("cannot determine the free space of", parent.string(), errno);
   }
@@ -144,9 +145,9 @@ std::vector<StoredCheckpoint> list_checkpoints(const fs::path& parent) {
 /// The steps that `retention` keeps. @param found highest step first.
 std::set<std::int64_t> steps_to_keep(const std::vector<StoredCheckpoint>& found,
                                      const Retention& retention) {
-  std::set<std::int64_t> kept;
+  std::set<std::int64_t> kept_steps;
   for (std::size_t i = 0; i < std::min(retention.last, found.size()); ++i) {
-    kept.insert(found[i].step);
+    kept_steps.insert(found[i].step);
   }
   std::vector<StoredCheckpoint> best;
   std::ranges::copy_if(found, std::back_inserter(best),
@@ -154,15 +155,16 @@ std::set<std::int64_t> steps_to_keep(const std::vector<StoredCheckpoint>& found,
   const auto older = std::ranges::find_if(
       best, [&](const StoredCheckpoint& one) { return one.step < retention.best_since; });
   for (const std::span some : {std::span(best.begin(), older), std::span(older, best.end())}) {
-    // Of equal ones, the earlier is better: it is the one that the run reports as its best.
+    // Of checkpoints with equal metrics, the earlier one counts as better, because the run reports
+    // it as its best.
     std::ranges::sort(some, [](const StoredCheckpoint& one, const StoredCheckpoint& other) {
       return one.metric != other.metric ? one.metric > other.metric : one.step < other.step;
     });
     for (std::size_t i = 0; i < std::min(retention.best, some.size()); ++i) {
-      kept.insert(some[i].step);
+      kept_steps.insert(some[i].step);
     }
   }
-  return kept;
+  return kept_steps;
 }
 
 }  // namespace
@@ -175,7 +177,7 @@ CheckpointWriter::CheckpointWriter(const fs::path& parent, std::int64_t step,
   create_folders(parent_, ops_);
   check_space(parent_, checkpoint_name(step), expected_bytes, ops_);
   folder_ = temporary_path(parent_ / checkpoint_name(step));
-  if (uninterrupted([&] { return ops_.mkdir(folder_.c_str()); }) != 0) {
+  if (retry_on_eintr([&] { return ops_.mkdir(folder_.c_str()); }) != 0) {
     throw IoError("cannot create folder", folder_.string(), errno);
   }
 }
@@ -202,9 +204,9 @@ void CheckpointWriter::add_written(const std::string& name) {
   require(is_manifest_file_name(name), "a checkpoint's files have plain names");
   manifest_.files.push_back(describe_file(folder_, name));
   const std::string written = path(name).string();
-  const int fd = uninterrupted([&] { return ops_.open_append(written.c_str()); });
+  const int fd = retry_on_eintr([&] { return ops_.open_append(written.c_str()); });
   if (fd < 0) throw IoError("cannot open", written, errno);
-  const int synced = uninterrupted([&] { return ops_.fsync(fd); });
+  const int synced = retry_on_eintr([&] { return ops_.fsync(fd); });
   const int sync_errno = errno;
   const int closed = ops_.close(fd);
   if (synced != 0) throw IoError("cannot sync", written, sync_errno);
@@ -218,7 +220,7 @@ fs::path CheckpointWriter::commit(std::optional<double> metric) {
   write_file(folder_ / kManifestName, manifest_text(manifest_), ops_);
   failpoint("checkpoint.before_rename");
   const fs::path final_path = parent_ / checkpoint_name(manifest_.step);
-  const std::vector<fs::path> replaced = put_in_place(folder_, final_path, ops_);
+  const std::vector<fs::path> replaced = move_into_place(folder_, final_path, ops_);
   folder_.clear();
   failpoint("checkpoint.before_parent_sync");
   // Until this succeeds, the older checkpoint must stay intact: after a power failure, its name may
@@ -271,7 +273,7 @@ Manifest verify_checkpoint(const fs::path& path) {
   return manifest;
 }
 
-std::optional<StoredCheckpoint> latest_valid(const fs::path& parent) {
+std::optional<StoredCheckpoint> latest_valid_checkpoint(const fs::path& parent) {
   for (StoredCheckpoint& checkpoint : list_checkpoints(parent)) {
     try {
       checkpoint.metric = verify_checkpoint(checkpoint.path).metric;
@@ -285,13 +287,13 @@ std::optional<StoredCheckpoint> latest_valid(const fs::path& parent) {
 
 std::size_t prune_checkpoints(const fs::path& parent, const Retention& retention, FileOps& ops) {
   std::vector<StoredCheckpoint> removable = find_checkpoints(parent);
-  std::set<std::int64_t> kept = steps_to_keep(removable, retention);
-  const auto is_kept = [&](const StoredCheckpoint& one) { return kept.contains(one.step); };
+  std::set<std::int64_t> kept_steps = steps_to_keep(removable, retention);
+  const auto is_kept = [&](const StoredCheckpoint& one) { return kept_steps.contains(one.step); };
   std::erase_if(removable, is_kept);
   if (removable.empty()) return 0;
-  const auto newest = latest_valid(parent);
+  const auto newest = latest_valid_checkpoint(parent);
   if (!newest) return 0;
-  kept = {newest->step};
+  kept_steps = {newest->step};
   std::erase_if(removable, is_kept);
 
   std::vector<fs::path> moved;

@@ -43,7 +43,7 @@ class PRECAST_API CheckpointWriter {
 
   /// Makes the checkpoint durable and visible; replaces an older checkpoint of the same step. Call
   /// once. @param metric the metric by which checkpoints are compared; a value that is not finite
-  /// counts as none.
+  /// is not stored.
   /// @return the checkpoint's folder. @throws IoError; the older checkpoint then still exists or,
   /// if only the last sync failed, the new one.
   std::filesystem::path commit(std::optional<double> metric = {});
@@ -74,19 +74,18 @@ PRECAST_API Manifest verify_checkpoint(const std::filesystem::path& path);
 
 /// The newest checkpoint that verify_checkpoint() accepts; newer ones are skipped with a warning.
 /// @throws IoError if `parent` cannot be listed
-[[nodiscard]] PRECAST_API std::optional<StoredCheckpoint> latest_valid(
+[[nodiscard]] PRECAST_API std::optional<StoredCheckpoint> latest_valid_checkpoint(
     const std::filesystem::path& parent);
 
 /// Which checkpoints are kept: the `last` newest ones and the `best` ones with the highest metric.
-/// If two checkpoints have equal metrics, the newer one counts as better. Checkpoints without a
+/// If two checkpoints have equal metrics, the earlier one counts as better. Checkpoints without a
 /// metric are never among the best.
 struct Retention {
   std::size_t last = 1;
-  /// Of checkpoints with equal metrics, the earlier is kept.
   std::size_t best = 0;
-  /// Checkpoints of earlier steps may have values of other metrics. They are compared only with
-  /// each other, even if these are values of several metrics, and the `best` ones of them are also
-  /// kept.
+  /// Checkpoints from this step on have values of the current metric. Checkpoints of earlier steps
+  /// may have values of other metrics. They are compared only with each other, even if their
+  /// metrics differ, and the `best` ones of them are also kept.
   std::int64_t best_since = 0;
 };
 

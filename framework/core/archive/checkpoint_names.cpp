@@ -4,14 +4,14 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <array>
 #include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
-#include <climits>
 #include <random>
 #include <string_view>
+
+#include "framework/core/parse_number.h"
+#include "framework/core/system.h"
 
 namespace precast {
 namespace {
@@ -22,22 +22,11 @@ constexpr std::string_view kPrefix = "ckpt-";
 constexpr std::string_view kTemporary = ".tmp.";
 constexpr std::chrono::hours kMaxAge{24};
 
-/// Parses `text` as a number; nothing may follow it.
-template <typename Number>
-std::optional<Number> whole_number(std::string_view text) {
-  Number value{};
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (failure != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 /// The name of this host, with all characters other than letters, digits, '-' and '.' replaced by
 /// '-'.
-const std::string& host_name() {
+const std::string& plain_host_name() {
   static const std::string name = [] {
-    std::array<char, HOST_NAME_MAX + 1> buffer{};
-    if (::gethostname(buffer.data(), buffer.size() - 1) != 0) return std::string("unknown");
-    std::string text = buffer.data();
+    std::string text = host_name().value_or("unknown");
     for (char& c : text) {
       const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
                          (c >= '0' && c <= '9') || c == '-' || c == '.';
@@ -66,14 +55,14 @@ std::string checkpoint_name(std::int64_t step) {
 
 std::optional<std::int64_t> checkpoint_step(const std::string& name) {
   if (!name.starts_with(kPrefix)) return std::nullopt;
-  const auto step = whole_number<std::int64_t>(std::string_view(name).substr(kPrefix.size()));
+  const auto step = parse_number<std::int64_t>(std::string_view(name).substr(kPrefix.size()));
   return step && name == checkpoint_name(*step) ? step : std::nullopt;
 }
 
 fs::path temporary_path(const fs::path& checkpoint) {
   static std::atomic<unsigned> count{0};
-  return fmt::format("{}{}{}.{}.{}-{}", checkpoint.string(), kTemporary, host_name(), ::getpid(),
-                     process_token(), count++);
+  return fmt::format("{}{}{}.{}.{}-{}", checkpoint.string(), kTemporary, plain_host_name(),
+                     ::getpid(), process_token(), count++);
 }
 
 bool is_temporary(const fs::path& path) {
@@ -90,15 +79,15 @@ bool is_stale_temporary(const fs::path& path) {
   const fs::file_time_type changed = fs::last_write_time(path, failure);
   if (!failure && fs::file_time_type::clock::now() - changed > kMaxAge) return true;
 
-  // The host's name may contain dots; the parts after it do not.
+  // Searches from the end, because the host's name may contain dots; process id and token do not.
   const std::string_view writer = std::string_view(name).substr(mark + kTemporary.size());
   const std::size_t token_dot = writer.rfind('.');
   if (token_dot == std::string_view::npos || token_dot == 0) return false;
   const std::size_t process_dot = writer.rfind('.', token_dot - 1);
   if (process_dot == std::string_view::npos) return false;
   const auto process =
-      whole_number<pid_t>(writer.substr(process_dot + 1, token_dot - process_dot - 1));
-  if (writer.substr(0, process_dot) != host_name() || !process || *process <= 0) return false;
+      parse_number<pid_t>(writer.substr(process_dot + 1, token_dot - process_dot - 1));
+  if (writer.substr(0, process_dot) != plain_host_name() || !process || *process <= 0) return false;
   if (*process == ::getpid()) {
     return !writer.substr(token_dot + 1).starts_with(process_token() + "-");
   }

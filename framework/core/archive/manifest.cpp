@@ -1,8 +1,6 @@
 #include "framework/core/archive/manifest.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -17,6 +15,7 @@
 #include <utility>
 
 #include "framework/core/error.h"
+#include "framework/core/file.h"
 
 namespace precast {
 namespace {
@@ -43,9 +42,9 @@ struct Value {
 };
 
 /// Receives JSON as a stream of events and keeps each value under its path, such as
-/// `files[2].size`. Parsing stops if the text is nested more deeply or has more values than any
-/// manifest, so that a malicious text needs no more memory than a valid one. A repeated key gives a
-/// second value with the same path, and is rejected.
+/// `files[2].size`. Parsing stops if the JSON is nested more deeply or has more values than any
+/// valid manifest, so that a malicious file needs no more memory than a valid one. A repeated key
+/// gives a second value with the same path, and is rejected.
 class FlatJson {
  public:
   std::map<std::string, Value> values;
@@ -87,7 +86,7 @@ class FlatJson {
 
  private:
   struct Level {
-    std::string place;
+    std::string key_path;
     bool list;
     std::size_t items = 0;
     std::string key{};
@@ -98,31 +97,31 @@ class FlatJson {
     return false;
   }
 
-  std::string next_place() {
+  std::string next_key_path() {
     if (levels_.empty()) return "";
     Level& level = levels_.back();
-    if (level.list) return fmt::format("{}[{}]", level.place, level.items++);
-    return level.place.empty() ? level.key : level.place + "." + level.key;
+    if (level.list) return fmt::format("{}[{}]", level.key_path, level.items++);
+    return level.key_path.empty() ? level.key : level.key_path + "." + level.key;
   }
 
-  bool add(Value value) { return add_at(next_place(), std::move(value)); }
+  bool add(Value value) { return add_at(next_key_path(), std::move(value)); }
 
-  bool add_at(const std::string& place, Value value) {
+  bool add_at(const std::string& key_path, Value value) {
     if (values.size() == kMaxValues) {
       return fail(fmt::format("expected at most {} files, got more", kMaxManifestFiles));
     }
-    const bool fresh = values.emplace(place, std::move(value)).second;
-    return fresh || fail(fmt::format("{}: expected this key once, got it twice", place));
+    const bool fresh = values.emplace(key_path, std::move(value)).second;
+    return fresh || fail(fmt::format("{}: expected this key once, got it twice", key_path));
   }
 
   bool open(Value::Kind kind) {
     const char* what = kind == Value::Kind::list ? "a list" : "a map";
-    std::string place = next_place();
+    std::string key_path = next_key_path();
     if (levels_.size() == kMaxDepth) {
-      return fail(fmt::format("{}: expected a number or text, got {}", place, what));
+      return fail(fmt::format("{}: expected a number or a string, got {}", key_path, what));
     }
-    if (!add_at(place, {kind, what})) return false;
-    levels_.push_back({std::move(place), kind == Value::Kind::list});
+    if (!add_at(key_path, {kind, what})) return false;
+    levels_.push_back({std::move(key_path), kind == Value::Kind::list});
     return true;
   }
 
@@ -141,28 +140,28 @@ class Fields {
   Fields(std::map<std::string, Value> values, const std::string& source)
       : values_(std::move(values)), source_(source) {}
 
-  [[nodiscard]] bool has(const std::string& place) const { return values_.contains(place); }
+  [[nodiscard]] bool has(const std::string& key_path) const { return values_.contains(key_path); }
 
-  Value take(const std::string& place, Value::Kind kind, std::string_view expected) {
-    const auto found = values_.find(place);
-    if (found == values_.end()) fail(place, expected, "no value");
-    if (found->second.kind != kind) fail(place, expected, found->second.text);
+  Value take(const std::string& key_path, Value::Kind kind, std::string_view expected) {
+    const auto found = values_.find(key_path);
+    if (found == values_.end()) fail(key_path, expected, "no value");
+    if (found->second.kind != kind) fail(key_path, expected, found->second.text);
     return std::move(values_.extract(found).mapped());
   }
 
-  std::uint64_t number(const std::string& place, std::uint64_t max) {
+  std::uint64_t number(const std::string& key_path, std::uint64_t max) {
     const std::string expected = fmt::format("a whole number from 0 to {}", max);
-    const Value value = take(place, Value::Kind::integer, expected);
-    if (value.integer > max) fail(place, expected, value.text);
+    const Value value = take(key_path, Value::Kind::integer, expected);
+    if (value.integer > max) fail(key_path, expected, value.text);
     return value.integer;
   }
 
-  std::uint64_t digest(const std::string& place) {
+  std::uint64_t digest(const std::string& key_path) {
     constexpr std::string_view kExpected = "16 hexadecimal digits (0-9, a-f)";
-    const std::string text = take(place, Value::Kind::text, kExpected).text;
+    const std::string text = take(key_path, Value::Kind::text, kExpected).text;
     std::uint64_t value = 0;
     std::from_chars(text.data(), text.data() + text.size(), value, 16);
-    if (text != fmt::format("{:016x}", value)) fail(place, kExpected, text);
+    if (text != fmt::format("{:016x}", value)) fail(key_path, kExpected, text);
     return value;
   }
 
@@ -170,10 +169,10 @@ class Fields {
     if (!values_.empty()) fail(values_.begin()->first, "a known key", "an unknown key");
   }
 
-  [[noreturn]] void fail(std::string_view place, std::string_view expected,
+  [[noreturn]] void fail(std::string_view key_path, std::string_view expected,
                          std::string_view found) const {
-    throw CheckpointError(fmt::format("{}: {}{}expected {}, got {}", source_, place,
-                                      place.empty() ? "" : ": ", expected,
+    throw CheckpointError(fmt::format("{}: {}{}expected {}, got {}", source_, key_path,
+                                      key_path.empty() ? "" : ": ", expected,
                                       found.substr(0, kMaxShownBytes)));
   }
 
@@ -182,14 +181,14 @@ class Fields {
   const std::string& source_;
 };
 
-ManifestFile take_file(Fields& fields, const std::string& place) {
-  fields.take(place, Value::Kind::map, "a map");
+ManifestFile take_file(Fields& fields, const std::string& key_path) {
+  fields.take(key_path, Value::Kind::map, "a map");
   ManifestFile file;
   constexpr std::string_view kExpected = "the name of a file in this folder";
-  file.name = fields.take(place + ".name", Value::Kind::text, kExpected).text;
-  if (!is_manifest_file_name(file.name)) fields.fail(place + ".name", kExpected, file.name);
-  file.size_bytes = fields.number(place + ".size", INT64_MAX);
-  file.xxh3_64 = fields.digest(place + ".xxh3_64");
+  file.name = fields.take(key_path + ".name", Value::Kind::text, kExpected).text;
+  if (!is_manifest_file_name(file.name)) fields.fail(key_path + ".name", kExpected, file.name);
+  file.size_bytes = fields.number(key_path + ".size", INT64_MAX);
+  file.xxh3_64 = fields.digest(key_path + ".xxh3_64");
   return file;
 }
 
@@ -208,7 +207,7 @@ nlohmann::ordered_json body(const Manifest& manifest) {
   return document;
 }
 
-/// The digest of the content, not of the text, so that spaces do not matter.
+/// The digest of the values, not of the bytes of the file, so that spaces do not matter.
 std::uint64_t digest(const nlohmann::ordered_json& body) {
   const std::string text = body.dump();
   return XXH3_64bits(text.data(), text.size());
@@ -218,11 +217,12 @@ std::vector<ManifestFile> take_files(Fields& fields) {
   fields.take("files", Value::Kind::list, "a list");
   std::vector<ManifestFile> files;
   std::set<std::string> names;
-  for (std::string place = "files[0]"; fields.has(place);
-       place = fmt::format("files[{}]", files.size())) {
-    files.push_back(take_file(fields, place));
+  for (std::string key_path = "files[0]"; fields.has(key_path);
+       key_path = fmt::format("files[{}]", files.size())) {
+    files.push_back(take_file(fields, key_path));
     const std::string& name = files.back().name;
-    if (!names.insert(name).second) fields.fail(place + ".name", "each name once", name + " again");
+    if (!names.insert(name).second)
+      fields.fail(key_path + ".name", "each name once", name + " again");
   }
   if (files.size() > kMaxManifestFiles) {
     fields.fail("files", fmt::format("at most {}", kMaxManifestFiles),
@@ -298,15 +298,10 @@ ManifestFile describe_file(const std::string& name, std::span<const std::byte> b
 ManifestFile describe_file(const std::filesystem::path& folder, const std::string& name) {
   const std::string path = (folder / name).string();
   // Reads the file instead of mapping it, so that a disk error is an IoError and not a signal.
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) throw IoError("cannot open", path, errno);
+  struct stat status {};
+  const int fd = open_regular(path, status);
   const std::unique_ptr<const int, void (*)(const int*)> closer(
       &fd, [](const int* opened) { ::close(*opened); });
-  struct stat status {};
-  if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
-    throw IoError(fmt::format(
-        "cannot read {}: expected a regular file, got a folder or a special file", path));
-  }
   const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(),
                                                                        &XXH3_freeState);
   XXH3_64bits_reset(state.get());

@@ -17,7 +17,6 @@ namespace {
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr std::size_t kPreamble = 10;
 constexpr std::size_t kAlignment = 64;
-constexpr std::size_t kMaxDimensions = 64;
 
 std::string header_text(std::string_view descr, std::span<const std::int64_t> shape) {
   std::string sizes;
@@ -27,7 +26,7 @@ std::string header_text(std::string_view descr, std::span<const std::int64_t> sh
   return fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", descr, sizes);
 }
 
-/// The header is the text of a Python dict. This parser reads only dicts in the form that NumPy
+/// The header is a Python dict literal. This parser reads only literals in the form that NumPy
 /// writes.
 class HeaderParser {
  public:
@@ -42,10 +41,11 @@ class HeaderParser {
       if (key == "descr" && !std::exchange(descr, true)) {
         array.descr = quoted();
       } else if (key == "fortran_order" && !std::exchange(order, true)) {
-        if (!accept("False"))
+        if (accept("True"))
           fail(
               "fortran_order: expected False, got True. Save numpy.ascontiguousarray(array) "
               "instead");
+        if (!accept("False")) fail("fortran_order: expected False or True, got another value");
       } else if (key == "shape" && !std::exchange(shape, true)) {
         parse_shape(array);
       } else {
@@ -56,7 +56,7 @@ class HeaderParser {
     skip_space();
     if (!rest_.empty() || !descr || !order || !shape)
       fail(
-          "expected descr, fortran_order and shape and then the end, got too few keys or more "
+          "expected descr, fortran_order, shape and nothing after the dict, got fewer keys or more "
           "text");
   }
 
@@ -92,8 +92,8 @@ class HeaderParser {
       std::int64_t size = 0;
       skip_space();
       const auto [end, failure] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), size);
-      if (failure != std::errc() || size < 0 || array.shape.size() == kMaxDimensions) {
-        fail(fmt::format("shape: expected at most {} sizes >= 0, got '{}'", kMaxDimensions,
+      if (failure != std::errc() || size < 0 || array.shape.size() == kMaxTensorDimensions) {
+        fail(fmt::format("shape: expected at most {} sizes >= 0, got '{}'", kMaxTensorDimensions,
                          rest_.substr(0, 20)));
       }
       rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
@@ -118,21 +118,25 @@ void write_npy(const std::filesystem::path& path, DType dtype, std::span<const s
   write_npy(path, dtype_info(dtype).numpy, shape, bytes, ops);
 }
 
-void write_npy(const std::filesystem::path& path, std::string_view descr,
-               std::span<const std::int64_t> shape, std::span<const std::byte> bytes,
-               FileOps& ops) {
+std::string npy_header(std::string_view descr, std::span<const std::int64_t> shape) {
   std::string header = header_text(descr, shape);
-  const std::size_t whole =
+  const std::size_t total_bytes =
       (kPreamble + header.size() + 1 + kAlignment - 1) / kAlignment * kAlignment;
-  header.resize(whole - kPreamble - 1, ' ');
+  header.resize(total_bytes - kPreamble - 1, ' ');
   header += '\n';
   require(header.size() <= UINT16_MAX, "the header fits version 1.0");
 
   std::string preamble(kMagic);
   preamble += {'\x01', '\x00', static_cast<char>(header.size() & 0xFF),
                static_cast<char>(header.size() >> 8)};
+  return preamble + header;
+}
+
+void write_npy(const std::filesystem::path& path, std::string_view descr,
+               std::span<const std::int64_t> shape, std::span<const std::byte> bytes,
+               FileOps& ops) {
   AtomicFile file(path, ops);
-  file.append(preamble + header);
+  file.append(npy_header(descr, shape));
   file.append(bytes);
   file.commit();
 }
@@ -141,8 +145,8 @@ NpyHeader parse_npy_header(std::span<const std::byte> file, const std::string& s
   const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
   if (file.size() < kPreamble || !text.starts_with(kMagic) || text[6] < 1 || text[6] > 3) {
     throw DataError(
-        fmt::format("{}: expected a .npy file of version 1 to 3, got a different file of {} "
-                    "bytes",
+        fmt::format("{}: expected a .npy file of version 1 to 3, got {} bytes of another format "
+                    "or version",
                     source, file.size()));
   }
   const bool wide = text[6] > 1;

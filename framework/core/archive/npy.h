@@ -23,8 +23,8 @@ struct NpyHeader {
   std::size_t begin = 0;
 };
 
-/// @param file the beginning of the file, or all of it. @throws DataError for format versions other
-/// than 1.0 to 3.0, for Fortran order, and for structured element types.
+/// @param file the beginning of the file, with at least the complete header. @throws DataError for
+/// format versions other than 1.0 to 3.0, for Fortran order, and for structured element types.
 [[nodiscard]] PRECAST_API NpyHeader parse_npy_header(std::span<const std::byte> file,
                                                      const std::string& source);
 
@@ -45,6 +45,10 @@ PRECAST_API void write_npy(const std::filesystem::path& path, DType dtype,
 PRECAST_API void write_npy(const std::filesystem::path& path, std::string_view descr,
                            std::span<const std::int64_t> shape, std::span<const std::byte> bytes,
                            FileOps& ops = posix_file_ops());
+
+/// The header that write_npy() writes, for a file whose elements the caller appends in parts.
+[[nodiscard]] PRECAST_API std::string npy_header(std::string_view descr,
+                                                 std::span<const std::int64_t> shape);
 
 /// @throws IoError; DataError unless the file has format version 1.0 to 3.0, C order and an element
 /// type of DType.

@@ -19,10 +19,10 @@ struct Entry {
 constexpr std::array kGlobals = {
     Entry{"collections", "OrderedDict", Role::make_dict},
     Entry{"collections", "defaultdict", Role::make_dict},
-    Entry{"torch", "Size", Role::pass_first},
+    Entry{"torch", "Size", Role::return_first_argument},
     Entry{"torch._utils", "_rebuild_tensor_v2", Role::make_tensor},
-    Entry{"torch._utils", "_rebuild_parameter", Role::pass_first},
-    Entry{"torch._utils", "_rebuild_parameter_with_state", Role::pass_first},
+    Entry{"torch._utils", "_rebuild_parameter", Role::return_first_argument},
+    Entry{"torch._utils", "_rebuild_parameter_with_state", Role::return_first_argument},
     Entry{"torch", "device", Role::opaque},
     Entry{"torch", "float64", Role::opaque},
     Entry{"torch", "float32", Role::opaque},

@@ -15,16 +15,15 @@ using Kind = PickleValue::Kind;
 using Role = PickleValue::Role;
 
 constexpr std::uint64_t kMaxPickleBytes = 64'000'000;
-/// Towards kMostPickleValues, a tensor counts as this many values, plus one for each of its sizes
+/// Towards kMaxPickleValues, a tensor counts as this many values, plus one for each of its sizes
 /// and strides.
 constexpr std::size_t kTensorCharge = 2;
-constexpr std::size_t kMaxDimensions = 64;
-constexpr std::size_t kShownLength = 100;
+constexpr std::size_t kMaxShownBytes = 100;
 
 /// Executes the opcodes.
-class Machine {
+class Unpickler {
  public:
-  Machine(std::span<const std::byte> bytes, const std::string& source, Pickle& pickle)
+  Unpickler(std::span<const std::byte> bytes, const std::string& source, Pickle& pickle)
       : reader_(bytes, source), pickle_(pickle), stack_(reader_, pickle) {}
 
   void run() {
@@ -221,7 +220,7 @@ class Machine {
       reader_.fail(
           fmt::format("pickle: expected tensors and plain values, got '{}.{}', which is "
                       "not on the allow list. Save only model.state_dict()",
-                      module.substr(0, kShownLength), name.substr(0, kShownLength)));
+                      module.substr(0, kMaxShownBytes), name.substr(0, kMaxShownBytes)));
     }
     PickleValue& value = push(Kind::global);
     value.role = found->role;
@@ -229,7 +228,7 @@ class Machine {
   }
 
   std::vector<std::int64_t> integers(const PickleValue& tuple) {
-    if (tuple.kind != Kind::tuple || tuple.items.size() > kMaxDimensions) {
+    if (tuple.kind != Kind::tuple || tuple.items.size() > kMaxTensorDimensions) {
       reader_.fail("pickle: expected a tuple of at most 64 sizes, got a different value");
     }
     std::vector<std::int64_t> values;
@@ -246,8 +245,8 @@ class Machine {
     const bool fits = (args.size() == 6 || args.size() == 7) && args[0]->kind == Kind::storage &&
                       args[1]->kind == Kind::integer;
     if (!fits) reader_.fail("pickle: expected the arguments of a tensor, got different values");
-    // Charges tensors by their size, because six bytes of pickle can repeat a call whose result
-    // needs a kilobyte of memory.
+    // Charges tensors by their number of sizes and strides, because six bytes of pickle can repeat
+    // a call whose result needs a kilobyte of memory.
     stack_.charge(kTensorCharge + args[2]->items.size() + args[3]->items.size());
     auto tensor = std::make_unique<PickleValue::Tensor>();
     tensor->storage = *args[0]->storage;
@@ -266,7 +265,7 @@ class Machine {
         return;
       case Role::make_tensor:
         return make_tensor(args->items);
-      case Role::pass_first:
+      case Role::return_first_argument:
         if (args->items.empty()) break;
         stack_.push_again(args->items[0]);
         return;
@@ -350,7 +349,7 @@ Pickle parse_pickle(std::span<const std::byte> bytes, const std::string& source)
                                       kMaxPickleBytes, bytes.size()));
   }
   Pickle pickle;
-  Machine(bytes, source, pickle).run();
+  Unpickler(bytes, source, pickle).run();
   return pickle;
 }
 

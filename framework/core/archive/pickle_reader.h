@@ -36,7 +36,7 @@ struct PRECAST_API PickleValue {
     opaque,
   };
   /// The effect of calling a global on the allow list.
-  enum class Role { none, make_dict, make_tensor, pass_first, storage_type, opaque };
+  enum class Role { none, make_dict, make_tensor, return_first_argument, storage_type, opaque };
 
   /// A storage: the bytes of the zip entry `data/<key>`.
   struct Storage {
@@ -63,7 +63,7 @@ struct PRECAST_API PickleValue {
   std::unique_ptr<Storage> storage;
   std::unique_ptr<Tensor> tensor;
 
-  /// The last value of a dict under the text key `key`, or null.
+  /// The last value of a dict under the string key `key`, or null.
   [[nodiscard]] const PickleValue* find(std::string_view key) const;
 };
 

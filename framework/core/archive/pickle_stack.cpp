@@ -5,16 +5,16 @@
 namespace precast {
 namespace {
 
-constexpr std::size_t kMostPickleValues = 2'000'000;
-constexpr std::size_t kMostStacked = 1'000'000;
-constexpr std::size_t kMostMarks = 1'000;
+constexpr std::size_t kMaxPickleValues = 2'000'000;
+constexpr std::size_t kMaxStacked = 1'000'000;
+constexpr std::size_t kMaxMarks = 1'000;
 
 }  // namespace
 
 void PickleStack::charge(std::size_t values) {
   charged_ += values;
-  if (charged_ > kMostPickleValues)
-    reader_.fail(fmt::format("pickle: expected at most {} values, got more", kMostPickleValues));
+  if (charged_ > kMaxPickleValues)
+    reader_.fail(fmt::format("pickle: expected at most {} values, got more", kMaxPickleValues));
 }
 
 PickleValue& PickleStack::push(PickleValue::Kind kind) {
@@ -69,9 +69,9 @@ PickleValue& PickleStack::top() {
 }
 
 void PickleStack::remember(std::uint32_t index) {
-  if (index >= kMostPickleValues)
+  if (index >= kMaxPickleValues)
     reader_.fail(
-        fmt::format("pickle: expected a memo index below {}, got {}", kMostPickleValues, index));
+        fmt::format("pickle: expected a memo index below {}, got {}", kMaxPickleValues, index));
   memo_[index] = &top();
 }
 
@@ -83,10 +83,10 @@ void PickleStack::recall(std::uint32_t index) {
 }
 
 void PickleStack::check_limits() const {
-  if (values_.size() > kMostStacked || marks_.size() > kMostMarks)
+  if (values_.size() > kMaxStacked || marks_.size() > kMaxMarks)
     reader_.fail(
         fmt::format("pickle: expected a stack of at most {} values and {} marks, got {} and {}",
-                    kMostStacked, kMostMarks, values_.size(), marks_.size()));
+                    kMaxStacked, kMaxMarks, values_.size(), marks_.size()));
 }
 
 }  // namespace precast

@@ -24,15 +24,15 @@ class PickleStack {
   PickleValue& push(PickleValue::Kind kind);
   /// Pushes a value that the pickle already owns.
   void push_again(PickleValue* value) { values_.push_back(value); }
-  /// Pops the last value. Fails if there is none above the last mark: the values below it belong to
-  /// an unfinished container.
+  /// Pops the top of the stack. Fails if there is no value above the last mark: the values below
+  /// the mark belong to an unfinished container.
   PickleValue* pop();
   /// @param expected the kind in words, for the error
   PickleValue* pop(PickleValue::Kind kind, const char* expected);
   /// Pops the last `count` values, the deepest first.
   std::vector<PickleValue*> pop_many(std::size_t count);
   std::vector<PickleValue*> pop_to_mark();
-  /// Pops the value that must be the only one left at the end.
+  /// Pops the result after the last opcode. Fails if it is not the only value on the stack.
   PickleValue* pop_last();
   PickleValue& top();
 

@@ -20,7 +20,6 @@ using nlohmann::json;
 
 constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;
 constexpr std::size_t kMaxTensors = 1'000'000;
-constexpr std::size_t kMaxDimensions = 64;
 constexpr std::size_t kAlignment = 8;
 constexpr const char* kMetadataKey = "__metadata__";
 constexpr const char* kDigestKey = "precast_xxh3_64";
@@ -63,8 +62,8 @@ struct Entry {
 };
 
 /// Receives the header as a stream of events, and stops at any structure that is not valid. No JSON
-/// tree is built; only an entry for each listed tensor and the metadata are stored, so a malicious
-/// header cannot make the parser use memory for anything else.
+/// tree is built. Only the metadata and one entry per tensor are stored, so a malicious header
+/// cannot make the parser use memory for anything else.
 class HeaderReader {
  public:
   std::vector<Entry> entries;
@@ -79,7 +78,7 @@ class HeaderReader {
 
   bool number_unsigned(std::uint64_t value) {
     if (list_ == nullptr || value > INT64_MAX) return fail(fmt::format("{}", value));
-    if (list_->size() == kMaxDimensions) return fail("number beyond the first 64 of a list");
+    if (list_->size() == kMaxTensorDimensions) return fail("number beyond the first 64 of a list");
     list_->push_back(static_cast<std::int64_t>(value));
     return true;
   }
@@ -253,10 +252,8 @@ std::string header_text(const std::filesystem::path& path, std::span<const Tenso
     const TensorRecord& record = records[i];
     require(byte_count(record.dtype, record.shape) == record.bytes.size(),
             "a record's bytes fill its shape");
-    if (!names.insert(record.name).second) {
-      throw CheckpointError(fmt::format("{}: expected each tensor name once, got '{}' twice",
-                                        path.string(), record.name));
-    }
+    if (!names.insert(record.name).second)
+      throw CheckpointError(repeated_name_text(path.string(), record.name));
     // Appends the pair directly, because ordered_json's operator[] searches all earlier keys.
     header.get_ref<nlohmann::ordered_json::object_t&>().push_back(
         {record.name, header_entry(record, offsets[i])});

@@ -21,7 +21,7 @@ namespace precast {
 
 /// Writes atomically. The header keeps the order of `records`; the data is laid out with the widest
 /// element type first, so that each tensor is aligned to its elements.
-/// @throws IoError; CheckpointError for a duplicate name or text that is not UTF-8.
+/// @throws IoError; CheckpointError for a duplicate name or a string that is not UTF-8.
 PRECAST_API void write_safetensors(const std::filesystem::path& path,
                                    std::span<const TensorRecord> records,
                                    const std::map<std::string, std::string>& metadata = {},

@@ -63,6 +63,10 @@ std::optional<std::uint64_t> byte_count(DType dtype, std::span<const std::int64_
   return bytes;
 }
 
+std::string repeated_name_text(std::string_view where, std::string_view name) {
+  return fmt::format("{}: expected each tensor name once, got '{}' twice", where, name);
+}
+
 std::string shape_text(std::span<const std::int64_t> shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }

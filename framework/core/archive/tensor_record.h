@@ -15,6 +15,8 @@ namespace precast {
 
 /// The element types of weights files.
 enum class DType : std::uint8_t { f64, f32, f16, bf16, i64, i32, i16, i8, u8, boolean };
+/// Files with a tensor of more dimensions are rejected.
+inline constexpr std::size_t kMaxTensorDimensions = 64;
 
 /// An element type and its names in other formats. A name is empty if the format does not have the
 /// type.
@@ -43,6 +45,9 @@ struct DTypeInfo {
 /// The size in bytes of a tensor of this shape, with the same checks.
 [[nodiscard]] PRECAST_API std::optional<std::uint64_t> byte_count(
     DType dtype, std::span<const std::int64_t> shape);
+/// The message about a name that occurs twice. @param where the file or the owner of the tensors
+[[nodiscard]] PRECAST_API std::string repeated_name_text(std::string_view where,
+                                                         std::string_view name);
 /// `[64, 3, 7, 7]`
 [[nodiscard]] PRECAST_API std::string shape_text(std::span<const std::int64_t> shape);
 

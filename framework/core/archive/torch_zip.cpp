@@ -236,9 +236,9 @@ void read_metadata(const ZipReader& zip, const std::string& folder, TensorArchiv
   const std::string tensors = folder + "data/";
   const std::string extra = fmt::format("{}{}{}", folder, kExtraFolder, kTorchMetadataKey);
   for (const std::string& name : zip.names()) {
-    // Reads all uncompressed entries except the tensors, not only the metadata: read() compares the
-    // entry's name in the directory with the name in its header. Otherwise, a damaged name would
-    // look like a file without metadata.
+    // Reads all uncompressed entries except the tensors, not only the metadata, because read()
+    // compares each name in the directory with the name in the entry's header. Otherwise, a file in
+    // which the metadata's name is damaged would look like a file without metadata.
     if (name.starts_with(tensors) || (name != extra && !zip.is_stored(name))) continue;
     const auto bytes = zip.read(name);
     if (name != extra) continue;
@@ -255,10 +255,8 @@ void write_torch_zip(const std::filesystem::path& path, std::span<const TensorRe
   for (const TensorRecord& record : records) {
     require(byte_count(record.dtype, record.shape) == record.bytes.size(),
             "a record's bytes fill its shape");
-    if (!names.insert(record.name).second) {
-      throw CheckpointError(fmt::format("{}: expected each tensor name once, got '{}' twice",
-                                        path.string(), record.name));
-    }
+    if (!names.insert(record.name).second)
+      throw CheckpointError(repeated_name_text(path.string(), record.name));
   }
   ZipWriter zip(path, ops);
   const auto add = [&](std::string_view name, std::span<const std::byte> bytes) {
@@ -299,10 +297,7 @@ TensorArchive parse_torch_zip(std::span<const std::byte> file, const std::string
     const PickleValue& key = *weights.items[i];
     const PickleValue& value = *weights.items[i + 1];
     if (key.kind != Kind::text || value.kind != Kind::tensor) continue;
-    if (!names.insert(key.text).second) {
-      throw CheckpointError(
-          fmt::format("{}: expected each tensor name once, got '{}' twice", source, key.text));
-    }
+    if (!names.insert(key.text).second) throw CheckpointError(repeated_name_text(source, key.text));
     loader.load(key.text, *value.tensor);
   }
   read_metadata(zip, folder, archive);

@@ -32,8 +32,8 @@ PRECAST_API void write_torch_zip(const std::filesystem::path& path,
 /// True if `file` starts like any of the formats that torch.save writes.
 [[nodiscard]] PRECAST_API bool looks_like_torch(std::span<const std::byte> file);
 
-/// Reads the tensors of a state_dict, of any dict with text keys, or of a training checkpoint that
-/// contains such a dict under `state_dict`, `model`, `model_state_dict`, `model_state`, `net`,
+/// Reads the tensors of a state_dict, of any dict with string keys, or of a training checkpoint
+/// that contains such a dict under `state_dict`, `model`, `model_state_dict`, `model_state`, `net`,
 /// `network` or `weights`; other values are ignored. Records of contiguous tensors view `file`;
 /// other tensors (channels_last, transposed) are copied into `owned`, which never exceeds the
 /// file's size. The CRC of every storage that has one is checked (ZipReader::read()).

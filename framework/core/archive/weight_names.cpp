@@ -30,7 +30,7 @@ constexpr std::array<FilterBits, 4> kFilterBits = {{
     {DType::bf16, {0x3D80, 0x3E00, 0x3E80}},
 }};
 /// For each position of a filter, the index of its value in FilterBits::bits.
-constexpr std::array<std::size_t, 9> kFilterPlaces = {0, 1, 0, 1, 2, 1, 0, 1, 0};
+constexpr std::array<std::size_t, 9> kFilterPattern = {0, 1, 0, 1, 2, 1, 0, 1, 0};
 
 /// Whether `weight` can belong to a convolution with `channels` input channels. Its shape is
 /// [out, in / groups, height, width], and the number of groups must divide `out`. The check also
@@ -145,7 +145,7 @@ bool is_blur_filter(const TensorRecord& record) {
   for (std::size_t i = 0; i < record.bytes.size() / size; ++i) {
     std::uint64_t bits = 0;  // little-endian, like the file
     std::memcpy(&bits, record.bytes.data() + i * size, size);
-    if (bits != known->bits[kFilterPlaces[i % kFilterPlaces.size()]]) return false;
+    if (bits != known->bits[kFilterPattern[i % kFilterPattern.size()]]) return false;
   }
   return true;
 }

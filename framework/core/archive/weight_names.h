@@ -17,8 +17,8 @@ namespace precast {
 struct TorchvisionNames {
   std::vector<TensorRecord> records;
   std::size_t renamed = 0;
-  /// The names of records that are left out, because they are constants that precast's models do
-  /// not store.
+  /// The names of the records `P.blur_filter`, which are left out because precast's models do not
+  /// store these constants.
   std::vector<std::string> left_out;
 };
 

@@ -20,10 +20,11 @@ enum class WeightsFormat : std::uint8_t { safetensors, torch };
 /// What to do with the prefixes `module.` and `_orig_mod.`, which DistributedDataParallel and
 /// torch.compile add to names.
 enum class WrapperPrefixes : std::uint8_t {
-  /// Removed, except from a file with a model spec: precast wrote it, so they are names of the
-  /// model's own modules.
+  /// Removes the prefixes, except in a file with a model spec: precast wrote that file without such
+  /// prefixes, so `module` is one of the model's own modules.
   strip,
-  /// Kept, as for the other files of precast's checkpoints.
+  /// Leaves all names unchanged. For the files of precast's checkpoints, some of which have no
+  /// model spec.
   keep,
 };
 
@@ -62,9 +63,9 @@ load_weights(const std::filesystem::path& path, WrapperPrefixes prefixes = Wrapp
 /// Whether the name starts with a prefix that load_weights() strips.
 [[nodiscard]] PRECAST_API bool has_wrapper_prefix(std::string_view name);
 
-/// Writes the format that the extension names: `.safetensors`, or `.pt` and `.pth` (in which the
-/// model spec is the only metadata, see torch_zip.h). Atomic. @throws IoError; CheckpointError for
-/// any other extension or a duplicate name.
+/// Writes the format that belongs to the extension: `.safetensors`, or `.pt` and `.pth` (in which
+/// the model spec is the only metadata, see torch_zip.h). Atomic. @throws IoError; CheckpointError
+/// for any other extension or a duplicate name.
 PRECAST_API void save_weights(const std::filesystem::path& path,
                               std::span<const TensorRecord> records,
                               const std::map<std::string, std::string>& metadata = {},

@@ -17,12 +17,12 @@ using nlohmann::json;
 
 constexpr std::uint64_t kSpecVersion = 1;
 constexpr std::size_t kMaxShownBytes = 100;
-constexpr std::int64_t kMostClasses = 1'000'000'000;
-constexpr std::int64_t kLargestImagePx = 1'000'000;
-constexpr std::int64_t kMostChannels = 1'000'000;
+constexpr std::int64_t kMaxClasses = 1'000'000'000;
+constexpr std::int64_t kMaxImagePx = 1'000'000;
+constexpr std::int64_t kMaxChannels = 1'000'000;
 
-/// Receives the text as a stream of events and stores each value in its member. Parsing stops at
-/// the first value that does not belong at its position.
+/// Receives JSON as a stream of events and stores each value in its member. Parsing stops at the
+/// first value that does not belong at its position.
 class SpecReader {
  public:
   WeightsSpec spec;
@@ -43,12 +43,12 @@ class SpecReader {
       version = value;
       return true;
     }
-    if (depth_ == 1 && field_ == "num_classes") return whole(spec.num_classes, value);
-    if (depth_ == 1 && field_ == "in_channels") return whole(spec.in_channels, value);
-    if (depth_ == 1 && field_ == "resolution") return whole(spec.resolution_px, value);
+    if (depth_ == 1 && field_ == "num_classes") return set_integer(spec.num_classes, value);
+    if (depth_ == 1 && field_ == "in_channels") return set_integer(spec.in_channels, value);
+    if (depth_ == 1 && field_ == "resolution") return set_integer(spec.resolution_px, value);
     if (depth_ == 2 && field_ == "blurred") {
       std::int64_t channels = 0;
-      return whole(channels, value) &&
+      return set_integer(channels, value) &&
              (spec.blurred.emplace(entry_, channels).second || fail("repeated name"));
     }
     return real(static_cast<double>(value));
@@ -107,7 +107,7 @@ class SpecReader {
     --depth_;
     return true;
   }
-  bool whole(std::int64_t& target, std::uint64_t value) {
+  bool set_integer(std::int64_t& target, std::uint64_t value) {
     if (value > static_cast<std::uint64_t>(INT64_MAX)) return fail(fmt::format("{}", value));
     target = static_cast<std::int64_t>(value);
     return true;
@@ -125,15 +125,15 @@ class SpecReader {
 };
 
 /// A message about the first wrong value, with the expected value; empty if all values are valid.
-std::string find_problem(const SpecReader& read) {
-  const WeightsSpec& spec = read.spec;
+std::string find_problem(const SpecReader& reader) {
+  const WeightsSpec& spec = reader.spec;
   const auto range = [](const char* key, std::int64_t value, std::int64_t low, std::int64_t high) {
     if (value >= low && value <= high) return std::string();
     return fmt::format("{}: expected a number from {} to {}, got {}", key, low, high, value);
   };
-  if (read.version != kSpecVersion) {
+  if (reader.version != kSpecVersion) {
     return fmt::format("version: expected {}, got {}. A newer precast may have written the file",
-                       kSpecVersion, read.version ? fmt::format("{}", *read.version) : "none");
+                       kSpecVersion, reader.version ? fmt::format("{}", *reader.version) : "none");
   }
   if (spec.arch.empty()) return "arch: expected the name of an architecture, got none";
   if (!spec.blurpool && !spec.blurred.empty())
@@ -141,12 +141,11 @@ std::string find_problem(const SpecReader& read) {
   for (const auto& [layer, channels] : spec.blurred) {
     if (channels < 1) return "blurred: expected at least 1 channel, got 0";
   }
-  if (std::string wrong = range("num_classes", spec.num_classes, 1, kMostClasses); !wrong.empty())
+  if (std::string wrong = range("num_classes", spec.num_classes, 1, kMaxClasses); !wrong.empty())
     return wrong;
-  if (std::string wrong = range("in_channels", spec.in_channels, 1, kMostChannels); !wrong.empty())
+  if (std::string wrong = range("in_channels", spec.in_channels, 1, kMaxChannels); !wrong.empty())
     return wrong;
-  if (std::string wrong = range("resolution", spec.resolution_px, 0, kLargestImagePx);
-      !wrong.empty())
+  if (std::string wrong = range("resolution", spec.resolution_px, 0, kMaxImagePx); !wrong.empty())
     return wrong;
   if (spec.mean.size() != spec.std.size())
     return fmt::format("std: expected {} numbers as in mean, got {}", spec.mean.size(),
@@ -185,10 +184,10 @@ WeightsSpec parse_weights_spec(std::string_view text, const std::string& source)
   };
   if (text.size() > kMaxWeightsSpecBytes)
     fail(fmt::format("expected at most {} bytes, got {}", kMaxWeightsSpecBytes, text.size()));
-  SpecReader read;
-  if (!json::sax_parse(text.begin(), text.end(), &read)) fail(read.problem);
-  if (const std::string problem = find_problem(read); !problem.empty()) fail(problem);
-  return std::move(read.spec);
+  SpecReader reader;
+  if (!json::sax_parse(text.begin(), text.end(), &reader)) fail(reader.problem);
+  if (const std::string problem = find_problem(reader); !problem.empty()) fail(problem);
+  return std::move(reader.spec);
 }
 
 bool drop_long_class_names(WeightsSpec& spec) {

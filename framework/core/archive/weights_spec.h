@@ -19,9 +19,9 @@ namespace precast {
 /// which it was trained. They cannot be derived from the tensors: if weights are loaded into the
 /// same architecture with different options, there may be no error, but worse predictions.
 ///
-/// Stored as one JSON text: in safetensors files and checkpoints in the metadata, under
-/// kWeightsSpecKey; in `.pt` files as the zip entry `extra/precast_spec`, which torch.load ignores.
-/// framework/core/README.md describes the format.
+/// Stored as a JSON object: in safetensors files, including those of checkpoints, in the metadata
+/// under kWeightsSpecKey; in `.pt` files as the zip entry `extra/precast_spec`, which torch.load
+/// ignores. framework/core/README.md describes the format.
 struct WeightsSpec {
   /// `resnet18`
   std::string arch = {};
@@ -51,17 +51,17 @@ struct WeightsSpec {
 inline constexpr std::string_view kWeightsSpecKey = kTorchMetadataKey;
 inline constexpr std::size_t kMaxWeightsSpecBytes = 16U << 20U;
 
-/// The metadata of the weights in a checkpoint has this key: the method (ema, swa) whose averages
-/// the run evaluated in place of these weights; empty if it evaluated these weights. Metadata
-/// without this key do not say which weights the run evaluated.
+/// A key in the metadata of a checkpoint's weights. Its value is the name of the method (ema, swa)
+/// whose averages the run evaluated in place of these weights, or empty if the run evaluated these
+/// weights. Without this key, it is not known which weights the run evaluated.
 inline constexpr std::string_view kAveragesKey = "precast_averages";
 
 /// The spec as JSON; bytes that are not UTF-8 are replaced.
 [[nodiscard]] PRECAST_API std::string weights_spec_text(const WeightsSpec& spec);
 
 /// Parses a spec strictly: one format version, no unknown or repeated key, at most
-/// kMaxWeightsSpecBytes. Needs memory in proportion to the length of the text, even if the text is
-/// deeply nested. @param source names the file in messages.
+/// kMaxWeightsSpecBytes. Needs memory in proportion to the length of the JSON, even if it is deeply
+/// nested. @param source names the file in messages.
 /// @throws CheckpointError naming the key
 [[nodiscard]] PRECAST_API WeightsSpec parse_weights_spec(std::string_view text,
                                                          const std::string& source);

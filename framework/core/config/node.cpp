@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kMaxDepth = 32;
 constexpr std::uint64_t kMaxFileBytes = 4U << 20;
-constexpr std::size_t kShownLength = 60;
+constexpr std::size_t kMaxShownBytes = 60;
 
 /// The position of the first byte that is not part of well-formed UTF-8 (Unicode 15, table 3-7), or
 /// text.size() if there is none.
@@ -49,9 +49,9 @@ std::size_t first_invalid_utf8(std::string_view text) {
 /// Inspects the source before a tree is built from it: counts documents, and rejects sources with
 /// too many nodes. YAML::LoadAll is not used, because it never returns for a source that starts
 /// with a comma.
-class Survey final : public YAML::EventHandler {
+class NodeCounter final : public YAML::EventHandler {
  public:
-  explicit Survey(std::size_t max_values) : max_values_(max_values) {}
+  explicit NodeCounter(std::size_t max_values) : max_values_(max_values) {}
 
   void OnDocumentStart(const YAML::Mark& mark) override { start_ = mark; }
   void OnDocumentEnd() override {}
@@ -130,8 +130,8 @@ class Importer {
   }
 
  private:
-  /// A scalar's text, checked again: the file was UTF-8, but yaml-cpp 0.7 turns `\N` and `\_` into
-  /// one byte each.
+  /// Checks a scalar again: the file was UTF-8, but yaml-cpp 0.7 turns the escapes `\N` and `\_`
+  /// into one byte each, which is not UTF-8.
   std::string checked(const YAML::Node& scalar) {
     const std::string& text = scalar.Scalar();
     if (first_invalid_utf8(text) == text.size()) return text;
@@ -152,12 +152,12 @@ class Importer {
         continue;
       }
       const std::string key = checked(pair.first);
-      const std::string whole_key = path.empty() ? key : path + "." + key;
+      const std::string full_key = path.empty() ? key : path + "." + key;
       const auto [first, added] = lines.emplace(key, key_origin.line);
       if (added) {
-        node.entries.push_back({key, key_origin, import(pair.second, whole_key, depth + 1)});
+        node.entries.push_back({key, key_origin, import(pair.second, full_key, depth + 1)});
       } else {
-        diagnostics_.error(key_origin, whole_key,
+        diagnostics_.error(key_origin, full_key,
                            fmt::format("duplicate key, first given on line {}", first->second));
       }
     }
@@ -171,11 +171,11 @@ class Importer {
 };
 
 /// Parses the text once without building a tree; this finds most errors. @return whether a second
-/// document follows the first; `survey` then has its position. @throws YAML::Exception
-bool has_second_document(const std::string& text, Survey& survey) {
+/// document follows the first; `counter` then has its position. @throws YAML::Exception
+bool has_second_document(const std::string& text, NodeCounter& counter) {
   std::istringstream stream(text);
   YAML::Parser parser(stream);
-  return parser.HandleNextDocument(survey) && parser.HandleNextDocument(survey);
+  return parser.HandleNextDocument(counter) && parser.HandleNextDocument(counter);
 }
 
 /// Checks that the text is UTF-8, because its keys and values are later stored as JSON, which must
@@ -236,9 +236,9 @@ std::string ConfigNode::flow() const {
 
 std::string ConfigNode::text() const {
   if (kind == Kind::null) return "nothing";
-  std::string whole = kind == Kind::scalar ? fmt::format("'{}'", scalar) : flow();
-  if (whole.size() > kShownLength) whole = whole.substr(0, kShownLength) + "...";
-  return whole;
+  std::string result = kind == Kind::scalar ? fmt::format("'{}'", scalar) : flow();
+  if (result.size() > kMaxShownBytes) result = result.substr(0, kMaxShownBytes) + "...";
+  return result;
 }
 
 void Diagnostics::error(const Origin& origin, std::string_view key, std::string_view message) {
@@ -273,9 +273,9 @@ ConfigNode parse_yaml(const std::string& text, const std::string& source, Diagno
   top.origin = {source, 1, 1};
   if (!check_utf8(text, top.origin, diagnostics)) return top;
   try {
-    Survey survey(max_values);
-    if (has_second_document(text, survey)) {
-      diagnostics.error(importer.origin(survey.start()), "",
+    NodeCounter counter(max_values);
+    if (has_second_document(text, counter)) {
+      diagnostics.error(importer.origin(counter.start()), "",
                         "expected one YAML document, got several");
       return top;
     }
@@ -312,8 +312,8 @@ ConfigNode parse_override(const std::string& value, const Origin& origin,
     return node;
   }
   try {
-    Survey survey(kMaxConfigValues);
-    if (has_second_document(value, survey)) {
+    NodeCounter counter(kMaxConfigValues);
+    if (has_second_document(value, counter)) {
       diagnostics.error(origin, "", fmt::format("expected one list or map, got '{}'", value));
       return node;
     }

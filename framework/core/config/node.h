@@ -11,7 +11,7 @@
 
 namespace precast {
 
-/// The place where a configuration value was written, for messages.
+/// The position at which a configuration value was written, for messages.
 struct PRECAST_API Origin {
   /// A file, or "command line".
   std::string source;
@@ -39,7 +39,7 @@ struct PRECAST_API ConfigNode {
   [[nodiscard]] const ConfigNode* find(std::string_view key) const;
   /// The value for messages: as a user would write it on one line, truncated to 60 characters.
   [[nodiscard]] std::string text() const;
-  /// The value as YAML flow text, not truncated.
+  /// The value in YAML's flow style, not truncated.
   [[nodiscard]] std::string flow() const;
 };
 
@@ -49,7 +49,7 @@ struct ConfigNode::Entry {
   ConfigNode value;
 };
 
-/// A key that was given although nothing reads it.
+/// A key that was given although nothing reads it with the other values of the configuration.
 struct UnreadKey {
   std::string key;
   Origin origin;
@@ -64,10 +64,10 @@ class PRECAST_API Diagnostics {
   /// `file:line:col: key: message`.
   void error(const Origin& origin, std::string_view key, std::string_view message);
   void warning(const Origin& origin, std::string_view key, std::string_view message);
-  /// A warning about a key that nothing reads; unread_keys() lists these keys.
+  /// A warning about a key that nothing reads and that should be removed; see unread_keys().
   void unread(const Origin& origin, std::string_view key, std::string_view reason);
-  /// A warning about a key that the run does not read, although the recipe may have it;
-  /// ignored_keys() lists these keys.
+  /// A warning about a key that this run does not read, but that is no mistake in the recipe, such
+  /// as a key of old files; see ignored_keys().
   void ignored(const Origin& origin, std::string_view key, std::string_view reason);
 
   [[nodiscard]] const std::vector<std::string>& errors() const { return errors_; }
@@ -84,12 +84,12 @@ class PRECAST_API Diagnostics {
   std::vector<UnreadKey> ignored_keys_;
 };
 
-/// Far more values than any recipe has.
+/// The default limit of parse_yaml(): far more values than any recipe has.
 inline constexpr std::size_t kMaxConfigValues = 100'000;
 
 /// Parses one YAML document whose top level is a map (an empty document is an empty map). Duplicate
-/// keys, several documents, non-text keys, excessive nesting or aliasing, and bytes that are not
-/// UTF-8 are errors.
+/// keys, several documents, keys that are lists or maps, excessive nesting or aliasing, and bytes
+/// that are not UTF-8 are errors.
 /// @param source the name shown in messages. @param max_values the largest number of values; each
 /// use of an alias counts.
 [[nodiscard]] PRECAST_API ConfigNode parse_yaml(const std::string& text, const std::string& source,

@@ -39,9 +39,9 @@ class Part {
   virtual ~Part() = default;
   /// Declares the options, bound to members of this object.
   virtual void options(Schema& /*schema*/) {}
-  /// Reports options that were given, but have no effect with the values of others. Called if all
-  /// values are valid. @param schema of options(), with the given values applied. @param where the
-  /// key of the options, for messages.
+  /// Reports options that were given, but have no effect with the values of other options. Called
+  /// only if all values are valid. @param schema of options(), with the given values applied.
+  /// @param where the key of the options, for messages.
   virtual void check(const Schema& /*schema*/, std::string_view /*where*/,
                      Diagnostics& /*diagnostics*/) const {}
   /// @throws ConfigError for options that contradict each other.
@@ -110,13 +110,13 @@ class PartRegistry : public Registry<Part<Product, Inputs...>> {
     add_part(std::move(name), std::move(help),
              [factory = std::move(factory)] { return std::make_unique<Plain>(factory); });
   }
-  /// A part that is a class. @throws std::logic_error if `name` is taken.
+  /// A part that is a class derived from PartType. @throws std::logic_error if `name` is taken.
   void add_part(std::string name, std::string help, typename Base::Factory factory) {
     Base::add(std::move(name), std::move(help), std::move(factory));
   }
 
-  /// Makes the product that `spec` describes. @throws ConfigError naming an unknown part or option,
-  /// or a value out of range; also what Part::make() throws.
+  /// Makes the product that `spec` describes. @throws ConfigError if the part or an option is
+  /// unknown, or if a value is invalid or missing; also what Part::make() throws.
   [[nodiscard]] std::unique_ptr<Product> make(const PartSpec& spec, Inputs... inputs) const {
     const std::unique_ptr<PartType> part = this->create(spec.name);
     Schema schema;

@@ -146,19 +146,20 @@ void Schema::assign(Key& key, const ConfigNode& value, Diagnostics& diagnostics,
     report_unread(value.origin, shown, *key.unread_, diagnostics);
     return;
   }
-  Key& meant = key.alias_of_ ? *const_cast<Key*>(find(*key.alias_of_)) : key;
+  Key& resolved = key.alias_of_ ? *const_cast<Key*>(find(*key.alias_of_)) : key;
   // One source must not give a key under two names. A later source, such as the command line, may
   // use any name of the key to override the value.
-  if (meant.given_ && meant.given_as_ != key.name_ && meant.origin_.source == value.origin.source) {
-    diagnostics.error(
-        value.origin, shown,
-        fmt::format("given twice: here and as {} ({})", meant.given_as_, meant.origin_.text()));
+  if (resolved.given_ && resolved.given_as_ != key.name_ &&
+      resolved.origin_.source == value.origin.source) {
+    diagnostics.error(value.origin, shown,
+                      fmt::format("given twice: here and as {} ({})", resolved.given_as_,
+                                  resolved.origin_.text()));
     return;
   }
   if (key.alias_of_) {
-    meant.given_ = false;
-    assign(meant, value, diagnostics, prefix);
-    meant.given_as_ = key.name_;
+    resolved.given_ = false;
+    assign(resolved, value, diagnostics, prefix);
+    resolved.given_as_ = key.name_;
     return;
   }
   if (!take(key, value, shown, diagnostics)) return;

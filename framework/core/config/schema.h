@@ -63,13 +63,13 @@ class PRECAST_API Schema {
     /// An exclusive upper bound.
     Key& below(double high);
     Key& choices(std::vector<std::string> names);
-    /// For an integer key: the text `word` means `value`, which may be outside the limits for
-    /// numbers, and is shown in its place.
+    /// For an integer key: allows the string `word` (such as `auto`) in place of a number. It
+    /// stands for `value`, which may be outside the limits for numbers and is shown as `word`.
     Key& word(std::string word, std::int64_t value);
     /// The configuration must contain the key.
     Key& required();
-    /// The key is accepted for compatibility with old files, and ignored with `reason` as the
-    /// warning.
+    /// The key is accepted for compatibility with old files, but has no effect; `reason` is
+    /// reported as a warning.
     Key& dead(std::string reason);
 
    private:
@@ -114,7 +114,7 @@ class PRECAST_API Schema {
         [target, meanings] {
           return static_cast<std::size_t>(std::ranges::find(meanings, *target) - meanings.begin());
         },
-        [target, meanings](std::size_t place) { *target = meanings.at(place); }};
+        [target, meanings](std::size_t index) { *target = meanings.at(index); }};
     return add(std::move(name), choice, std::move(help)).choices(std::move(names));
   }
   /// Adds a key that exists only in old files and has no effect.
@@ -123,7 +123,8 @@ class PRECAST_API Schema {
   /// `reason` is reported as an error, or as a warning after warn_of_unread().
   Key& add_unread(std::string name, std::string reason);
   void warn_of_unread() { unread_is_error_ = false; }
-  /// Reports that the key `name` was given although nothing reads it.
+  /// Reports, as an error or a warning like add_unread(), that the key `name` was given although
+  /// nothing reads it.
   void report_unread(std::string_view name, std::string_view reason,
                      Diagnostics& diagnostics) const;
   /// Adds another name for `key`. It is an error if one source gives both; a later source, such as
@@ -147,7 +148,8 @@ class PRECAST_API Schema {
   /// Whether the key has an effect: it is neither dead nor unread.
   [[nodiscard]] bool reads(std::string_view name) const;
   [[nodiscard]] std::vector<std::string> names() const;
-  /// The place where the value of `name` was written. @throws std::logic_error for an unknown name.
+  /// The position at which the value of `name` was written. @throws std::logic_error for an unknown
+  /// name.
   [[nodiscard]] const Origin& origin(std::string_view name) const;
   [[nodiscard]] bool given(std::string_view name) const;
   /// The value given for `name`, as it was written; null if none was given.

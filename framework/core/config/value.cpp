@@ -1,11 +1,12 @@
 #include "framework/core/config/value.h"
 
-#include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
+
+#include "framework/core/lower_case.h"
+#include "framework/core/parse_number.h"
 
 namespace precast {
 namespace {
@@ -13,8 +14,7 @@ namespace {
 using Kind = ConfigNode::Kind;
 
 std::optional<bool> parse_bool(std::string_view text) {
-  std::string lower(text);
-  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  const std::string lower = lower_case(text);
   for (const char* yes : {"true", "yes", "on", "1"}) {
     if (lower == yes) return true;
   }
@@ -25,23 +25,19 @@ std::optional<bool> parse_bool(std::string_view text) {
 }
 
 template <typename Number>
-std::optional<Number> parse_number(std::string_view text) {
+std::optional<Number> parse_signed(std::string_view text) {
   if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
-  Number value{};
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (failure != std::errc() || end != text.data() + text.size() || text.empty())
-    return std::nullopt;
-  return value;
+  return parse_number<Number>(text);
 }
 
 std::optional<std::int64_t> parse_integer(std::string_view text) {
-  if (const auto number = parse_number<std::int64_t>(text)) return number;
+  if (const auto number = parse_signed<std::int64_t>(text)) return number;
   const auto truth = parse_bool(text);
   return truth ? std::optional<std::int64_t>(*truth ? 1 : 0) : std::nullopt;
 }
 
 std::optional<double> parse_finite(std::string_view text) {
-  const auto number = parse_number<double>(text);
+  const auto number = parse_signed<double>(text);
   return number && std::isfinite(*number) ? number : std::nullopt;
 }
 
@@ -97,7 +93,7 @@ nlohmann::ordered_json to_json(const ConfigNode& node) {
     case Kind::null:
       return nullptr;
     case Kind::scalar: {
-      if (const auto integer = parse_number<std::int64_t>(node.scalar)) return *integer;
+      if (const auto integer = parse_signed<std::int64_t>(node.scalar)) return *integer;
       if (const auto number = parse_finite(node.scalar)) return *number;
       if (node.scalar == "true" || node.scalar == "false") return node.scalar == "true";
       return node.scalar;

@@ -105,8 +105,8 @@ class Capture {
     try {
       c10::cuda::CUDACachingAllocator::endAllocateToPool(stream_.device_index(), pool_);
     } catch (const c10::Error&) {
-      // Either capture_begin() had not entered the pool yet, or capture_end() has already left it;
-      // in the latter case, the graph releases the pool.
+      // Either capture_begin() had not entered the pool yet, or capture_end() has already left it,
+      // and the graph will release the pool.
       return;
     }
     c10::cuda::CUDACachingAllocator::releasePool(stream_.device_index(), pool_);

@@ -24,14 +24,14 @@ using test::golden_beton;
 using test::kSmallPages;
 
 /// A half-open range of bytes.
-struct Stretch {
+struct ByteRange {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
 };
 
 /// The header, the field descriptors, the first and last 64 records, and everything from the last
 /// page to the end.
-std::vector<Stretch> structure_of(const BetonReader& reader) {
+std::vector<ByteRange> metadata_ranges(const BetonReader& reader) {
   constexpr std::uint64_t kRecords = 64;
   std::vector<FieldType> types;
   for (const FieldInfo& field : reader.fields()) types.push_back(field.type);
@@ -93,20 +93,20 @@ void touch_everything(const BetonReader& reader) {
   static_cast<void>(sum);
 }
 
-enum class Verdict { refused, same, changed };
+enum class ReadResult { refused, same, changed };
 
-Verdict read(std::span<const std::byte> bytes, const BetonReader& original) {
+ReadResult read(std::span<const std::byte> bytes, const BetonReader& original) {
   try {
     const BetonReader reader(bytes, "damaged.beton", kSmallPages);
     touch_everything(reader);
-    return same_data(reader, original) ? Verdict::same : Verdict::changed;
+    return same_data(reader, original) ? ReadResult::same : ReadResult::changed;
   } catch (const DataError&) {
-    return Verdict::refused;
+    return ReadResult::refused;
   }
 }
 
 /// The values to which a byte is changed: a few numbers, and the byte with each bit flipped.
-std::vector<std::byte> damages_of(std::byte original) {
+std::vector<std::byte> corrupted_values(std::byte original) {
   std::vector<std::byte> all;
   for (const unsigned value : {0x00U, 0x01U, 0x7FU, 0x80U, 0xFFU})
     all.push_back(static_cast<std::byte>(value));
@@ -125,10 +125,10 @@ struct Outcomes {
   /// The position of the first undetected change.
   std::string first_change;
 
-  void add(Verdict verdict, const std::string& what) {
-    if (verdict == Verdict::refused) ++refused;
-    if (verdict == Verdict::same) ++same;
-    if (verdict == Verdict::changed && changed++ == 0) first_change = what;
+  void add(ReadResult result, const std::string& what) {
+    if (result == ReadResult::refused) ++refused;
+    if (result == ReadResult::same) ++same;
+    if (result == ReadResult::changed && changed++ == 0) first_change = what;
   }
 };
 
@@ -136,9 +136,9 @@ Outcomes damage_every_byte(const std::vector<std::byte>& file) {
   const BetonReader original(file, "original.beton", kSmallPages);
   std::vector<std::byte> damaged = file;
   Outcomes outcomes;
-  for (const Stretch& stretch : structure_of(original)) {
-    for (std::uint64_t at = stretch.begin; at < stretch.end; ++at) {
-      for (const std::byte value : damages_of(file[at])) {
+  for (const ByteRange& range : metadata_ranges(original)) {
+    for (std::uint64_t at = range.begin; at < range.end; ++at) {
+      for (const std::byte value : corrupted_values(file[at])) {
         damaged[at] = value;
         outcomes.add(read(damaged, original),
                      fmt::format("byte {} to {:#x}", at, std::to_integer<unsigned>(value)));
@@ -152,8 +152,8 @@ Outcomes damage_every_byte(const std::vector<std::byte>& file) {
 Outcomes cut_at_every_byte(const std::vector<std::byte>& file) {
   const BetonReader original(file, "original.beton", kSmallPages);
   Outcomes outcomes;
-  for (const Stretch& stretch : structure_of(original)) {
-    for (std::uint64_t size = stretch.begin; size < stretch.end; ++size) {
+  for (const ByteRange& range : metadata_ranges(original)) {
+    for (std::uint64_t size = range.begin; size < range.end; ++size) {
       // A separate allocation, so that a sanitizer detects every read past the end of the cut file.
       const std::vector<std::byte> cut(file.begin(),
                                        file.begin() + static_cast<std::ptrdiff_t>(size));
@@ -190,7 +190,7 @@ TEST_P(CorruptionTest, WithChecksumsAnyDamageIsAnErrorOrChangesNothing) {
   EXPECT_EQ(cuts.changed + cuts.same, 0U) << cuts.first_change;
 }
 
-TEST_P(CorruptionTest, WithoutChecksumsDamageLeadsNowhereElse) {
+TEST_P(CorruptionTest, WithoutChecksumsDamageNeverReadsOutOfBounds) {
   const auto file = test::with_small_pages(golden_beton(GetParam()), false);
   const Outcomes outcomes = damage_every_byte(file);
   EXPECT_GT(outcomes.refused, 400U);
@@ -202,7 +202,7 @@ TEST_P(CorruptionTest, WithoutChecksumsDamageLeadsNowhereElse) {
 
 /// The file as FFCV wrote it: with FFCV's pages, an unsorted allocation table, and meaningless
 /// pointers for empty values.
-TEST_P(CorruptionTest, FfcvsOwnLayoutLeadsNowhereElse) {
+TEST_P(CorruptionTest, DamageInFfcvsLayoutNeverReadsOutOfBounds) {
   const auto file = golden_beton(GetParam());
   EXPECT_GT(damage_every_byte(file).refused, 400U);
 }
@@ -222,12 +222,12 @@ class JpegDamageTest : public testing::Test {
     }
   }
   /// A JPEG and a position in it, both drawn at random.
-  struct Place {
+  struct Position {
     std::uint64_t sample = 0;
     std::uint64_t at = 0;
     std::uint64_t size = 0;
   };
-  Place draw() {
+  Position draw() {
     const std::uint64_t sample = jpegs_[random_() % jpegs_.size()];
     const std::uint64_t size = reader_.blob_bytes(sample, 0);
     return {sample, random_() % size, size};
@@ -241,31 +241,31 @@ class JpegDamageTest : public testing::Test {
 
 TEST_F(JpegDamageTest, ChecksumsNoticeEveryFlippedBitAndEveryCut) {
   std::vector<std::byte> damaged;
-  const auto noticed = [&](const Place& place) {
+  const auto is_detected = [&](const Position& position) {
     try {
-      reader_.check_value(place.sample, 0, damaged);
+      reader_.check_value(position.sample, 0, damaged);
       return false;
     } catch (const DataError&) {
       return true;
     }
   };
   for (int i = 0; i < kFlips; ++i) {
-    const Place place = draw();
-    const auto jpeg = reader_.blob(place.sample, 0);
+    const Position position = draw();
+    const auto jpeg = reader_.blob(position.sample, 0);
     damaged.assign(jpeg.begin(), jpeg.end());
-    damaged[place.at] ^= static_cast<std::byte>(1U << random_() % 8);
-    ASSERT_TRUE(noticed(place)) << place.at;
+    damaged[position.at] ^= static_cast<std::byte>(1U << random_() % 8);
+    ASSERT_TRUE(is_detected(position)) << position.at;
   }
   for (int i = 0; i < kCuts; ++i) {
-    const Place place = draw();
-    const auto jpeg = reader_.blob(place.sample, 0);
+    const Position position = draw();
+    const auto jpeg = reader_.blob(position.sample, 0);
     // Pages that the disk has lost read as zeros. The last byte of a JPEG is never zero, so this
     // always changes the value.
-    damaged.assign(jpeg.begin(), jpeg.begin() + static_cast<std::ptrdiff_t>(place.at));
-    damaged.resize(place.size, std::byte{0});
-    ASSERT_TRUE(noticed(place)) << place.at;
-    damaged.resize(place.at);
-    ASSERT_TRUE(noticed(place)) << place.at;
+    damaged.assign(jpeg.begin(), jpeg.begin() + static_cast<std::ptrdiff_t>(position.at));
+    damaged.resize(position.size, std::byte{0});
+    ASSERT_TRUE(is_detected(position)) << position.at;
+    damaged.resize(position.at);
+    ASSERT_TRUE(is_detected(position)) << position.at;
   }
 }
 
@@ -277,8 +277,9 @@ struct DecoderOutcomes {
 class JpegDecoderDamageTest : public JpegDamageTest {
  protected:
   /// Decodes `damaged` and compares it with the intact JPEG's pixels.
-  void decode(const Place& place, std::span<const std::byte> damaged, DecoderOutcomes& outcomes) {
-    const ImageRecord image = reader_.image(place.sample, 0);
+  void decode(const Position& position, std::span<const std::byte> damaged,
+              DecoderOutcomes& outcomes) {
+    const ImageRecord image = reader_.image(position.sample, 0);
     const Rect all{0, 0, image.height, image.width};
     try {
       const ImageView pixels = decoder_.decode(damaged, image.height, image.width, all);
@@ -306,19 +307,19 @@ TEST_F(JpegDecoderDamageTest, WithoutChecksumsTheDecoderNoticesNearlyEveryCutAnd
   DecoderOutcomes zeros;
   std::vector<std::byte> damaged;
   for (int i = 0; i < kFlips; ++i) {
-    const Place place = draw();
-    const auto jpeg = reader_.blob(place.sample, 0);
+    const Position position = draw();
+    const auto jpeg = reader_.blob(position.sample, 0);
     damaged.assign(jpeg.begin(), jpeg.end());
-    damaged[place.at] ^= static_cast<std::byte>(1U << random_() % 8);
-    decode(place, damaged, flips);
+    damaged[position.at] ^= static_cast<std::byte>(1U << random_() % 8);
+    decode(position, damaged, flips);
   }
   for (int i = 0; i < kCuts; ++i) {
-    const Place place = draw();
-    const auto jpeg = reader_.blob(place.sample, 0);
-    decode(place, jpeg.first(place.at), cuts);
-    damaged.assign(jpeg.begin(), jpeg.begin() + static_cast<std::ptrdiff_t>(place.at));
-    damaged.resize(place.size, std::byte{0});
-    decode(place, damaged, zeros);
+    const Position position = draw();
+    const auto jpeg = reader_.blob(position.sample, 0);
+    decode(position, jpeg.first(position.at), cuts);
+    damaged.assign(jpeg.begin(), jpeg.begin() + static_cast<std::ptrdiff_t>(position.at));
+    damaged.resize(position.size, std::byte{0});
+    decode(position, damaged, zeros);
   }
   print("flipped bits", flips, kFlips);
   print("cuts", cuts, kCuts);

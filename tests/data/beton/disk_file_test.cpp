@@ -72,14 +72,14 @@ TEST_F(DiskFileTest, ReadsBlock) {
   EXPECT_EQ(flags & O_NONBLOCK, 0);
 }
 
-TEST_F(DiskFileTest, AFailedReadNamesFileAndPlace) {
+TEST_F(DiskFileTest, AFailedReadNamesFileAndOffset) {
   const DiskFile file(folder_ / "x", [&](int fd, void* to, std::size_t bytes, std::int64_t at) {
     if (at < 500) return ::pread(fd, to, std::min<std::size_t>(bytes, 500), at);
     errno = EIO;
     return std::ptrdiff_t{-1};
   });
-  const std::string told = error_of_read<IoError>(file, 0, 600);
-  EXPECT_THAT(told, Names("byte 500", folder_ / "x", std::strerror(EIO)));
+  const std::string message = error_of_read<IoError>(file, 0, 600);
+  EXPECT_THAT(message, Names("byte 500", folder_ / "x", std::strerror(EIO)));
 }
 
 TEST_F(DiskFileTest, AFileThatBecameShorterIsAnError) {
@@ -99,7 +99,7 @@ TEST_F(DiskFileTest, ReadsBehindTheEndLeaveTheRestAlone) {
 TEST_F(DiskFileTest, DirectReadsGiveTheSameBytesUpToTheEnd) {
   DiskFile file(folder_ / "x");
   try {
-    file.read_directly();
+    file.enable_direct_io();
   } catch (const IoError&) {
     GTEST_SKIP() << "this file system does not support O_DIRECT";
   }

@@ -16,7 +16,8 @@ struct MadeBeton {
   std::uint64_t samples = 100;
   int width = 16;
   int height = 16;
-  /// If not 0, sizes differ: sample i is growth * (i % 3) px wider and growth * (i % 5) px higher.
+  /// If not 0, sample i is growth * (i % 3) px wider and growth * (i % 5) px taller than `width` x
+  /// `height`.
   int growth = 0;
   std::int64_t classes = 10;
   bool sorted = false;

@@ -22,7 +22,7 @@ using test::Names;
 using testing::AllOf;
 
 /// The error message from opening `path`; "" if there is no error.
-std::string refusal(const std::filesystem::path& path) {
+std::string error_of(const std::filesystem::path& path) {
   try {
     const BetonReader reader(path);
   } catch (const DataError& error) {
@@ -83,12 +83,12 @@ TEST_P(GoldenTest, EverySampleIsTheOneThatFfcvReads) {
         continue;
       }
       const auto blob = reader.blob(sample, i);
-      const auto place = std::vector<std::uint64_t>(fact.end() - 3, fact.end());
-      if (place[1] > 0) {
-        EXPECT_EQ(reader.blob_offset(sample, i), place[0]);
+      const auto extent = std::vector<std::uint64_t>(fact.end() - 3, fact.end());
+      if (extent[1] > 0) {
+        EXPECT_EQ(reader.blob_offset(sample, i), extent[0]);
       }
-      EXPECT_EQ(blob.size(), place[1]);
-      EXPECT_EQ(test::crc32_of(blob), place[2]);
+      EXPECT_EQ(blob.size(), extent[1]);
+      EXPECT_EQ(test::crc32_of(blob), extent[2]);
       if (type != FieldType::image) continue;
       const ImageRecord image = reader.image(sample, i);
       EXPECT_EQ(static_cast<int>(image.mode), fact[0]);
@@ -154,14 +154,14 @@ constexpr std::uint64_t kTable = 4194304;
 TEST(BetonReader, SaysThatTheWriterWasKilled) {
   DamagedFile file("img_raw_w1");
   file.put_number<std::uint64_t>(16, 0);
-  EXPECT_THAT(refusal(file.path()), Names(file.path(), "header", "allocation table", 0));
+  EXPECT_THAT(error_of(file.path()), Names(file.path(), "header", "allocation table", 0));
 }
 
 TEST(BetonReader, RefusesTheFileOfAWriterKilledAtOnce) {
   DamagedFile file("img_raw_w1");
   file.put_number<std::uint64_t>(16, 0);
   file.cut(kRecords);
-  EXPECT_THAT(refusal(file.path()), Names(file.path(), "header", "allocation table", 0));
+  EXPECT_THAT(error_of(file.path()), Names(file.path(), "header", "allocation table", 0));
 }
 
 TEST(BetonReader, NamesPlaceExpectedAndFound) {
@@ -213,11 +213,11 @@ TEST(BetonReader, NamesPlaceExpectedAndFound) {
     const auto bytes =
         std::as_bytes(std::span(&one.value, 1)).first(static_cast<std::size_t>(one.bytes));
     file.put(one.at, bytes);
-    EXPECT_THAT(refusal(file.path()), AllOf(Names(file.path()), test::NamesMatcher(one.facts)))
+    EXPECT_THAT(error_of(file.path()), AllOf(Names(file.path()), test::NamesMatcher(one.facts)))
         << "at " << one.at << " value " << one.value;
     file.restore(one.at, static_cast<std::size_t>(one.bytes));
   }
-  EXPECT_EQ(refusal(file.path()), "");
+  EXPECT_EQ(error_of(file.path()), "");
 }
 
 TEST(BetonReader, NamesTheFirstBytesOfAFileOfAnotherFormat) {
@@ -228,16 +228,16 @@ TEST(BetonReader, NamesTheFirstBytesOfAFileOfAnotherFormat) {
     bytes[0] = std::byte{0xff};
     bytes[1] = std::byte{0xd8};
     test::write_bytes(path, bytes);
-    EXPECT_THAT(refusal(path), Names(path, ".beton", "02 00", "ff d8"));
+    EXPECT_THAT(error_of(path), Names(path, ".beton", "02 00", "ff d8"));
   }
   test::write_bytes(path, std::vector<std::byte>{std::byte{kBetonVersion}, std::byte{0}});
-  EXPECT_THAT(refusal(path), Names(path, "header", kHeaderBytes, 2));
+  EXPECT_THAT(error_of(path), Names(path, "header", kHeaderBytes, 2));
 }
 
 TEST(BetonReader, RefusesTwoFieldsOfOneName) {
   DamagedFile file("img_raw_w1");
   file.put(kHeaderBytes + kFieldBytes + 1, file.original().subspan(kHeaderBytes + 1, 16));
-  EXPECT_THAT(refusal(file.path()), Names(file.path(), "field 1", "'image'"));
+  EXPECT_THAT(error_of(file.path()), Names(file.path(), "field 1", "'image'"));
 }
 
 TEST(BetonReader, RefusesShapesAndTypesThatMakeNoSense) {
@@ -247,7 +247,7 @@ TEST(BetonReader, RefusesShapesAndTypesThatMakeNoSense) {
   const auto expect = [&](std::uint64_t at, std::span<const std::byte> bytes,
                           const std::vector<std::string>& facts) {
     file.put(arguments + at, bytes);
-    EXPECT_THAT(refusal(file.path()), test::NamesMatcher(facts));
+    EXPECT_THAT(error_of(file.path()), test::NamesMatcher(facts));
     file.restore(arguments + at, bytes.size());
   };
   const auto number = [](const std::uint64_t& value) {
@@ -264,7 +264,7 @@ TEST(BetonReader, RefusesShapesAndTypesThatMakeNoSense) {
   expect(kDtypeTextAt, text("[[\"\", \"<x4\"]]"), {"field 3", "numpy", "dtype"});
   expect(kDtypeTextAt, text("[[\"\", \"<f0\"]]"), {"field 3", "numpy", "dtype"});
   expect(kDtypeTextAt, text("[[[[[[[[[[[[["), {"field 3", "numpy", "dtype"});
-  EXPECT_EQ(refusal(file.path()), "");
+  EXPECT_EQ(error_of(file.path()), "");
 }
 
 /// Reads all values of an open file; a wrong pointer would crash the test program.
@@ -329,7 +329,7 @@ TEST_P(DamageTest, AnyCutIsRefused) {
   std::uint64_t size = file.original().size() - 1;
   while (size > 0) {
     file.cut(size);
-    ASSERT_NE(refusal(file.path()), "") << size;
+    ASSERT_NE(error_of(file.path()), "") << size;
     size -= size > end && size < table ? std::min<std::uint64_t>(4099, size - end) : 1;
   }
 }

@@ -105,7 +105,7 @@ class SmallFile {
 }  // namespace
 
 std::vector<std::byte> with_small_pages(std::span<const std::byte> file, bool checksums) {
-  const BetonReader reader(file, "to be laid out again");
+  const BetonReader reader(file, "the file to copy");
   std::vector<FieldType> types;
   for (const FieldInfo& field : reader.fields()) types.push_back(field.type);
   return SmallFile(reader, record_layout(types).bytes).finish(checksums);

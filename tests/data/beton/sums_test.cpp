@@ -125,7 +125,7 @@ TEST_F(FileWithSidecar, CoversEachValueOfEachField) {
   }
 }
 
-TEST_F(FileWithSidecar, AnotherFileOfThatNameIsRefusedWithTheCure) {
+TEST_F(FileWithSidecar, AnotherFileOfThatNameIsRefusedWithAHint) {
   std::vector<std::byte> bytes = test::golden_beton("allfields_w3_empty");
   bytes[kHeaderBytes + 1] ^= std::byte{1};
   test::write_bytes(path_, bytes);
@@ -137,12 +137,12 @@ TEST_F(FileWithSidecar, AnotherFileOfThatNameIsRefusedWithTheCure) {
 }
 
 TEST_F(FileWithSidecar, IsKnownFromOneWithChecksumsInsideAndLosesItsSidecarWhenWrittenAgain) {
-  EXPECT_FALSE(BetonReader(path_).sums_are_inside());
+  EXPECT_FALSE(BetonReader(path_).has_embedded_sums());
   for (const bool checksums : {false, true}) {
     write_sums_sidecar(BetonReader(path_));
     test::write_made_beton(path_, {.samples = 20, .checksums = checksums});
     EXPECT_FALSE(std::filesystem::exists(sums_sidecar(path_)));
-    EXPECT_EQ(BetonReader(path_).sums_are_inside(), checksums);
+    EXPECT_EQ(BetonReader(path_).has_embedded_sums(), checksums);
   }
 }
 

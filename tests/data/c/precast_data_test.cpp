@@ -21,6 +21,7 @@
 #include "tests/data/beton/golden_beton.h"
 #include "tests/data/beton/made_beton.h"
 #include "tests/data/c/iterate.h"
+#include "tests/support/child.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 
@@ -178,13 +179,14 @@ TEST_F(PrecastDataTest, ReleasedMemoryIsUsedAgain) {
   const DatasetHandle dataset = open_dataset(path_);
   const LoaderHandle loader =
       open_loader(dataset, "{batch_size: 5, image_size: 16, batches_ahead: 1}");
-  std::vector<void*> places;
+  std::vector<void*> addresses;
   for (int epoch = 0; epoch < 3; ++epoch) {
     ASSERT_EQ(precast_data_loader_begin_epoch(loader.get(), epoch, 0, 0), PRECAST_DATA_OK);
-    while (const BatchHandle batch = next_batch(loader)) places.push_back(tensor_of(batch, 0).data);
+    while (const BatchHandle batch = next_batch(loader))
+      addresses.push_back(tensor_of(batch, 0).data);
   }
-  std::ranges::sort(places);
-  const auto distinct = std::ranges::unique(places).begin() - places.begin();
+  std::ranges::sort(addresses);
+  const auto distinct = std::ranges::unique(addresses).begin() - addresses.begin();
   // One batch that the loader prepares, and one that the consumer reads.
   EXPECT_EQ(distinct, 2);
 }
@@ -392,8 +394,7 @@ TEST_F(PrecastDataTest, HandlesOfAnotherProcessAreRefused) {
   LoaderHandle loader = open_loader(dataset, "{batch_size: 10, image_size: 16, workers: 2}");
   ASSERT_EQ(precast_data_loader_begin_epoch(loader.get(), 0, 0, 0), PRECAST_DATA_OK);
   BatchHandle batch = next_batch(loader);
-  const pid_t child = ::fork();
-  if (child == 0) {
+  test::Child child([&] {
     precast_data_batch* next = nullptr;
     precast_data_value value;
     const bool refused =
@@ -404,11 +405,9 @@ TEST_F(PrecastDataTest, HandlesOfAnotherProcessAreRefused) {
     batch.reset();
     loader.reset();
     dataset.reset();
-    ::_exit(refused ? 0 : 1);
-  }
-  int status = -1;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
+    return refused ? 0 : 1;
+  });
+  EXPECT_EQ(child.wait(), 0);
   EXPECT_NE(next_batch(loader), nullptr);
 }
 
@@ -424,7 +423,7 @@ TEST_F(PrecastDataTest, ATimeoutEndsAWait) {
   precast_data_batch_release(batch);
   ASSERT_EQ(precast_data_loader_begin_epoch(loader.get(), 0, 0, 1024), PRECAST_DATA_OK);
   // Preparing 300 MiB of pixels usually takes longer than the timeout of 0. But if this thread is
-  // interrupted before the call, the batch may be ready, so it is tried 100 times.
+  // interrupted before the call, the batch may be ready, so the test tries up to 100 times.
   for (int i = 0; i < 100 && status == PRECAST_DATA_OK; ++i) {
     ASSERT_EQ(precast_data_loader_begin_epoch(loader.get(), 0, 0, 1024), PRECAST_DATA_OK);
     status = precast_data_loader_next(loader.get(), 0, &batch);
@@ -573,13 +572,13 @@ TEST_F(PrecastDataTest, WrongValuesAreNamedAndLeftOut) {
   const std::vector<float> three = {1, 2, 3};
   const std::vector<precast_data_value> good = {integer(4), array("<f4", {2}, two)};
   const std::vector<precast_data_value> wrong = {integer(4), array("<f4", {3}, three)};
-  const std::vector<precast_data_value> short_of = {integer(4), array("<f4", {3}, two)};
+  const std::vector<precast_data_value> incomplete = {integer(4), array("<f4", {3}, two)};
   EXPECT_EQ(precast_data_writer_add(writer.get(), good.data(), 2), PRECAST_DATA_OK);
   EXPECT_EQ(precast_data_writer_add(writer.get(), good.data(), 1), PRECAST_DATA_CONFIG_ERROR);
   EXPECT_EQ(precast_data_writer_add(writer.get(), wrong.data(), 2), PRECAST_DATA_DATA_ERROR);
   EXPECT_THAT(precast_data_error_message(),
               AllOf(HasSubstr(path), HasSubstr("sample 1"), HasSubstr("'box'")));
-  EXPECT_EQ(precast_data_writer_add(writer.get(), short_of.data(), 2), PRECAST_DATA_DATA_ERROR);
+  EXPECT_EQ(precast_data_writer_add(writer.get(), incomplete.data(), 2), PRECAST_DATA_DATA_ERROR);
   const std::vector<precast_data_value> unknown = {integer(4), array("<q4", {2}, two)};
   EXPECT_EQ(precast_data_writer_add(writer.get(), unknown.data(), 2), PRECAST_DATA_DATA_ERROR);
   EXPECT_THAT(precast_data_error_message(), Names(path, "sample 1", "'box'", "'<q4'"));

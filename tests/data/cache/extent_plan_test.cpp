@@ -25,7 +25,7 @@ std::vector<FileRange> in_pages(const std::vector<std::uint64_t>& pages) {
 }
 
 /// Executes the plan as the cache does, and checks the properties of the plan.
-void expect_sound(const ExtentPlan& plan, const std::vector<FileRange>& ranges) {
+void expect_valid(const ExtentPlan& plan, const std::vector<FileRange>& ranges) {
   ASSERT_EQ(plan.extent_of.size(), ranges.size());
   std::vector<std::uint32_t> left;
   std::uint64_t live = 0;
@@ -52,17 +52,17 @@ void expect_sound(const ExtentPlan& plan, const std::vector<FileRange>& ranges) 
   }
   EXPECT_EQ(live, 0U) << "each extent must count all of its uses";
   EXPECT_EQ(left.size(), plan.extents.size());
-  EXPECT_EQ(most, plan.most_live_bytes);
+  EXPECT_EQ(most, plan.max_live_bytes);
   EXPECT_EQ(read, plan.read_bytes);
 }
 
 TEST(ExtentPlanTest, AWindowOfPagesIsReadOnceEach) {
   const auto ranges = in_pages({0, 1, 0, 1, 2, 1, 2, 3});
   const ExtentPlan plan = plan_extents(ranges, kPage, kFile, 2 * kPage);
-  expect_sound(plan, ranges);
+  expect_valid(plan, ranges);
   EXPECT_EQ(plan.extents.size(), 4U);
   EXPECT_EQ(plan.extents[1].uses, 3U);
-  EXPECT_EQ(plan.most_live_bytes, 2 * kPage);
+  EXPECT_EQ(plan.max_live_bytes, 2 * kPage);
   EXPECT_EQ(plan.extents[3].range.begin, 3 * kPage);
 }
 
@@ -70,7 +70,7 @@ TEST(ExtentPlanTest, WithoutRoomThePageWhoseNextUseIsFurthestIsReadTwice) {
   // When page 2 is used, the next use of page 0 is later than the next use of page 1.
   const auto ranges = in_pages({0, 0, 1, 1, 2, 2, 1, 1, 0, 0});
   const ExtentPlan plan = plan_extents(ranges, kPage, kFile, 2 * kPage);
-  expect_sound(plan, ranges);
+  expect_valid(plan, ranges);
   ASSERT_EQ(plan.extents.size(), 4U);
   EXPECT_EQ(plan.extents[0].uses, 2U);
   EXPECT_EQ(plan.extents[1].uses, 4U);
@@ -84,10 +84,10 @@ TEST(ExtentPlanTest, ScatteredSamplesAreReadByThemselves) {
   std::vector<FileRange> ranges = in_pages(pages);
   for (FileRange& range : ranges) range.end = range.begin + 100'000;
   const ExtentPlan scattered = plan_extents(ranges, kPage, kFile, 4 * kPage);
-  expect_sound(scattered, ranges);
+  expect_valid(scattered, ranges);
   EXPECT_EQ(scattered.read_bytes, 500 * 100'000U);
   const ExtentPlan fits = plan_extents(in_pages(pages), kPage, kFile, 100 * kPage);
-  expect_sound(fits, in_pages(pages));
+  expect_valid(fits, in_pages(pages));
   EXPECT_LE(fits.extents.size(), 100U) << "if the file fits in memory, each page must be read once";
 }
 
@@ -98,7 +98,7 @@ TEST(ExtentPlanTest, SamplesAcrossPagesAndWithoutBytes) {
   ranges.push_back({0, kPage + 10});
   ranges.push_back({0, 10});
   const ExtentPlan plan = plan_extents(ranges, kPage, kFile, 10 * kPage);
-  expect_sound(plan, ranges);
+  expect_valid(plan, ranges);
 }
 
 TEST(ExtentPlanTest, TheLastPageEndsWithTheFile) {
@@ -107,7 +107,7 @@ TEST(ExtentPlanTest, TheLastPageEndsWithTheFile) {
   EXPECT_TRUE(plan.extents[0].range.end <= 3000);
 }
 
-TEST(ExtentPlanTest, RandomPlansAreSoundAndKeepTheirCapacity) {
+TEST(ExtentPlanTest, RandomPlansAreValidAndKeepTheirCapacity) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     RandomStream random(seed, 0, 0, RandomUse::test);
     const std::uint64_t capacity = (1 + random.below(12)) * kMebibyte;
@@ -118,8 +118,8 @@ TEST(ExtentPlanTest, RandomPlansAreSoundAndKeepTheirCapacity) {
       if (random.below(20) == 0) ranges.back().end = begin;
     }
     const ExtentPlan plan = plan_extents(ranges, kPage, kFile, capacity);
-    expect_sound(plan, ranges);
-    EXPECT_LE(plan.most_live_bytes, std::max(capacity, kMebibyte)) << seed;
+    expect_valid(plan, ranges);
+    EXPECT_LE(plan.max_live_bytes, std::max(capacity, kMebibyte)) << seed;
   }
 }
 

@@ -1,6 +1,5 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,12 +9,14 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "data/beton/reader.h"
 #include "data/loader/loader.h"
 #include "data/loader/memory_plan.h"
 #include "tests/data/beton/made_beton.h"
+#include "tests/support/child.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::data {
@@ -113,44 +114,33 @@ Epoch load_epoch(const fs::path& path, BlobAccess access, const std::string& ord
   Loader loader(reader, standard_train_pipeline(), options);
   const auto start = std::chrono::steady_clock::now();
   loader.begin_epoch({.image_size_px = 64});
-  std::uint64_t most = before;
+  std::uint64_t peak = before;
   std::uint64_t images = 0;
   while (const auto batch = loader.next()) {
     images += batch->sample_ids.size();
-    most = std::max(most, number_of("/proc/self/status", "RssAnon:") * 1024);
+    peak = std::max(peak, number_of("/proc/self/status", "RssAnon:") * 1024);
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   epoch.images_per_second = static_cast<double>(images) / seconds.count();
   epoch.read_bytes = static_cast<double>(number_of("/proc/self/io", "read_bytes:") - read_before);
-  epoch.anonymous_bytes = static_cast<double>(most - before);
+  epoch.anonymous_bytes = static_cast<double>(peak - before);
   return epoch;
 }
 
 /// Runs `body` in a child process that belongs to the group. @return nothing if the process failed.
 std::optional<Epoch> in_group(const MemoryGroup& group, const std::function<Epoch()>& body) {
-  int ends[2] = {};
-  if (::pipe(ends) != 0) return std::nullopt;
-  const pid_t child = ::fork();
-  if (child == 0) {
-    int code = 1;
+  const auto epoch = test::shared_with_children<Epoch>();
+  test::Child child([&] {
     try {
-      if (group.enter()) {
-        const Epoch epoch = body();
-        code = ::write(ends[1], &epoch, sizeof epoch) == sizeof epoch ? 0 : 1;
-      }
+      if (!group.enter()) return 1;
+      *epoch = body();
+      return 0;
     } catch (const std::exception& error) {
       std::fprintf(stderr, "%s\n", error.what());
+      return 1;
     }
-    ::_exit(code);
-  }
-  ::close(ends[1]);
-  Epoch epoch;
-  const bool whole = ::read(ends[0], &epoch, sizeof epoch) == sizeof epoch;
-  ::close(ends[0]);
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  if (!whole || status != 0) return std::nullopt;
-  return epoch;
+  });
+  return child.wait() == 0 ? std::optional(*epoch) : std::nullopt;
 }
 
 void show(const char* what, const Epoch& epoch) {
@@ -160,7 +150,7 @@ void show(const char* what, const Epoch& epoch) {
               epoch.planned_bytes / static_cast<double>(kMebibyte));
 }
 
-TEST(LargerThanMemoryTest, TheProcessCacheKeepsItsBudgetAndNoWayReadsTheFileMuchMoreThanOnce) {
+TEST(LargerThanMemoryTest, TheProcessCacheKeepsItsBudgetAndEachAccessReadsTheFileAboutOnce) {
   const MemoryGroup group(limit_bytes());
   if (!group.usable()) GTEST_SKIP() << "no permission to create a memory control group";
   const test::TemporaryFolder folder;

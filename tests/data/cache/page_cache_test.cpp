@@ -209,18 +209,18 @@ TEST_F(PageCacheTest, AReaderThatCannotBeStartedIsNumbered) {
   if (!test::kAddressesCanBeLimited)
     GTEST_SKIP() << "the address space cannot be limited under sanitizers";
   const DiskFile file(*folder_ / "x");
-  const std::string told = test::device_error_of_few_threads([&] {
+  const std::string message = test::device_error_of_few_threads([&] {
     PageCache cache(file, {.budget_bytes = 2 * kPage, .readers = test::kTooManyThreads});
     cache.begin(plan(cache, halves({0, 1})));
   });
-  EXPECT_THAT(told, Names("loader", test::kTooManyThreads, std::strerror(EAGAIN)));
-  EXPECT_THAT(told, testing::Not(Names("reader 1")));
+  EXPECT_THAT(message, Names("loader", test::kTooManyThreads, std::strerror(EAGAIN)));
+  EXPECT_THAT(message, testing::Not(Names("reader 1")));
 }
 
 TEST_F(PageCacheTest, DirectReadsGiveTheSameBytes) {
   DiskFile file(*folder_ / "x");
   try {
-    file.read_directly();
+    file.enable_direct_io();
   } catch (const IoError&) {
     GTEST_SKIP() << "this file system does not support O_DIRECT";
   }

@@ -28,11 +28,11 @@ class ReadAheadTest : public ::testing::Test {
  protected:
   ReadAheadTest() {
     write_file(path_, std::string(kSamples * kStride, 'x'));
-    forget();
+    evict_from_page_cache();
   }
   /// Drops the file from the page cache. Retries, because the kernel keeps memory pages a little
   /// longer while they are in a per-CPU list.
-  void forget() {
+  void evict_from_page_cache() {
     const int fd = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
     ASSERT_GE(fd, 0);
     ::fsync(fd);
@@ -40,11 +40,11 @@ class ReadAheadTest : public ::testing::Test {
     void* const mapped = ::mmap(nullptr, kBytes, PROT_READ, MAP_SHARED, fd, 0);
     ASSERT_NE(mapped, MAP_FAILED);
     std::vector<unsigned char> pages(kBytes / static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)));
-    for (int i = 0; i < 200 && !forgotten_; ++i) {
+    for (int i = 0; i < 200 && !evicted_; ++i) {
       if (i > 0) std::this_thread::sleep_for(std::chrono::milliseconds(10));
       ::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
       ASSERT_EQ(::mincore(mapped, kBytes, pages.data()), 0);
-      forgotten_ = std::ranges::none_of(pages, [](unsigned char page) { return (page & 1) != 0; });
+      evicted_ = std::ranges::none_of(pages, [](unsigned char page) { return (page & 1) != 0; });
     }
     ::munmap(mapped, kBytes);
     ::close(fd);
@@ -64,15 +64,15 @@ class ReadAheadTest : public ::testing::Test {
   test::TemporaryFolder folder_;
   std::filesystem::path path_ = folder_ / "samples";
   /// Whether the file system is on a disk and no part of the file is in memory.
-  bool forgotten_ = false;
+  bool evicted_ = false;
 };
 
 TEST_F(ReadAheadTest, BringsTheNextSamplesAndNothingElse) {
   const MappedFile file(path_);
-  if (!forgotten_) GTEST_SKIP() << "this file system keeps all files in memory";
+  if (!evicted_) GTEST_SKIP() << "this file system keeps all files in memory";
   ReadAhead ahead(file, ranges_of, 10, kSamples);
-  ahead.reach(10);
-  EXPECT_EQ(ahead.asked(), ReadAhead::kSamplesAhead);
+  ahead.advance_to(10);
+  EXPECT_EQ(ahead.requested(), ReadAhead::kSamplesAhead);
   for (std::int64_t i = 10; i < 10 + ReadAhead::kSamplesAhead; ++i) {
     EXPECT_TRUE(cached_soon(file, range_of(i).begin)) << i;
     EXPECT_TRUE(cached_soon(file, range_of(i).end - 1)) << i;
@@ -84,17 +84,17 @@ TEST_F(ReadAheadTest, BringsTheNextSamplesAndNothingElse) {
 
 TEST_F(ReadAheadTest, AsksForEachSampleOnceWhateverTheThreads) {
   const MappedFile file(path_);
-  if (!forgotten_) GTEST_SKIP() << "this file system keeps all files in memory";
+  if (!evicted_) GTEST_SKIP() << "this file system keeps all files in memory";
   ReadAhead ahead(file, ranges_of, 0, kSamples);
   std::atomic<std::int64_t> next{0};
   {
     std::vector<std::jthread> workers;
     for (int w = 0; w < 3; ++w)
       workers.emplace_back([&] {
-        for (std::int64_t i = next++; i < kSamples; i = next++) ahead.reach(i);
+        for (std::int64_t i = next++; i < kSamples; i = next++) ahead.advance_to(i);
       });
   }
-  EXPECT_EQ(ahead.asked(), kSamples);
+  EXPECT_EQ(ahead.requested(), kSamples);
 }
 
 TEST_F(ReadAheadTest, AsksForNothingWhereTheFileIsCached) {
@@ -102,19 +102,19 @@ TEST_F(ReadAheadTest, AsksForNothingWhereTheFileIsCached) {
   for (const std::byte byte : file.bytes()) ASSERT_EQ(byte, std::byte{'x'});
   if (!file.cached(0)) GTEST_SKIP() << "this file system does not report which pages are cached";
   ReadAhead ahead(file, ranges_of, 0, kSamples);
-  for (std::int64_t i = 0; i < kSamples; ++i) ahead.reach(i);
-  EXPECT_EQ(ahead.asked(), 0);
+  for (std::int64_t i = 0; i < kSamples; ++i) ahead.advance_to(i);
+  EXPECT_EQ(ahead.requested(), 0);
 }
 
 TEST_F(ReadAheadTest, FromTheFirstMissingSampleOnAsksForAllOfThem) {
   const MappedFile file(path_);
-  if (!forgotten_) GTEST_SKIP() << "this file system keeps all files in memory";
+  if (!evicted_) GTEST_SKIP() << "this file system keeps all files in memory";
   for (std::int64_t i = 0; i < 100; ++i)
     ASSERT_EQ(file.bytes()[range_of(i).begin],
-              std::byte{'x'});  // The kernel also reads what follows.
+              std::byte{'x'});  // The kernel also reads the next bytes.
   ReadAhead ahead(file, ranges_of, 0, kSamples);
-  for (std::int64_t i = 0; i < kSamples; ++i) ahead.reach(i);
-  EXPECT_GT(ahead.asked(), 0);
+  for (std::int64_t i = 0; i < kSamples; ++i) ahead.advance_to(i);
+  EXPECT_GT(ahead.requested(), 0);
   EXPECT_TRUE(cached_soon(file, range_of(kSamples - 1).begin));
 }
 
@@ -129,8 +129,8 @@ TEST_F(ReadAheadTest, SamplesWithoutBytesNeedNothing) {
   const MappedFile file(path_);
   ReadAhead ahead(
       file, [](std::int64_t) { return std::vector<FileRange>{}; }, 0, kSamples);
-  for (std::int64_t i = 0; i < kSamples; ++i) ahead.reach(i);
-  EXPECT_EQ(ahead.asked(), 0);
+  for (std::int64_t i = 0; i < kSamples; ++i) ahead.advance_to(i);
+  EXPECT_EQ(ahead.requested(), 0);
 }
 
 }  // namespace

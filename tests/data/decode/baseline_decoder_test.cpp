@@ -1,5 +1,5 @@
-// Compares precast's baseline decoder with libjpeg-turbo, the reference: JpegDecoder with precast's
-// decoder, and with libjpeg-turbo only.
+// Compares JpegDecoder with precast's baseline decoder to JpegDecoder with libjpeg-turbo only,
+// which is the reference.
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -72,7 +72,7 @@ TEST(BaselineHeaderTest, LeavesOtherKindsToLibjpeg) {
   EXPECT_FALSE(parse_baseline_header({}).has_value());
 }
 
-TEST(BaselineHeaderTest, NoCutHeaderIsTaken) {
+TEST(BaselineHeaderTest, TruncatedHeadersAreRejected) {
   const std::vector<std::byte> jpeg = encode({});
   const std::size_t scan = parse_baseline_header(jpeg)->scan_begin;
   for (std::size_t length = 0; length < scan; ++length) {

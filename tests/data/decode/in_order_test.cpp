@@ -25,9 +25,9 @@ class JpegInOrderTest : public testing::Test {
     const auto bytes = reader_.image(sample, 0).bytes;
     return {bytes.begin(), bytes.end()};
   }
-  bool in_order(std::uint64_t sample, const Bytes& bytes) {
+  bool is_intact(std::uint64_t sample, const Bytes& bytes) {
     const ImageRecord record = reader_.image(sample, 0);
-    return decoder_.in_order(bytes, record.height, record.width);
+    return decoder_.is_intact(bytes, record.height, record.width);
   }
   Bytes file_ = test::golden_beton("img_jpg_w3");
   BetonReader reader_{file_, "golden.beton"};
@@ -35,7 +35,7 @@ class JpegInOrderTest : public testing::Test {
 };
 
 /// Whether libjpeg decodes the complete image without a warning.
-bool decodes_without_complaint(const Bytes& bytes) {
+bool decodes_without_warning(const Bytes& bytes) {
   Image image;
   try {
     return decode_image_file(bytes, image).warnings == 0;
@@ -44,38 +44,38 @@ bool decodes_without_complaint(const Bytes& bytes) {
   }
 }
 
-TEST_F(JpegInOrderTest, WholeOnesAreOfTheirOwnSizeOnly) {
+TEST_F(JpegInOrderTest, IntactJpegsAreInOrderOnlyForTheirOwnSize) {
   for (std::uint64_t sample = 0; sample < reader_.size(); ++sample) {
     const Bytes whole = jpeg(sample);
-    EXPECT_TRUE(in_order(sample, whole)) << sample;
+    EXPECT_TRUE(is_intact(sample, whole)) << sample;
     const ImageRecord record = reader_.image(sample, 0);
-    EXPECT_FALSE(decoder_.in_order(whole, record.height + 1, record.width));
+    EXPECT_FALSE(decoder_.is_intact(whole, record.height + 1, record.width));
   }
 }
 
-TEST_F(JpegInOrderTest, NoCutOneAndNoneWithBytesTooManyIs) {
+TEST_F(JpegInOrderTest, TruncatedAndExtendedJpegsAreNotInOrder) {
   const Bytes whole = jpeg(3);
   for (std::size_t size = 0; size < whole.size(); ++size) {
     const Bytes cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
-    EXPECT_FALSE(in_order(3, cut)) << size;
+    EXPECT_FALSE(is_intact(3, cut)) << size;
   }
   Bytes longer = whole;
   longer.insert(longer.end() - 2, {std::byte{7}, std::byte{7}});
-  EXPECT_FALSE(in_order(3, longer));
+  EXPECT_FALSE(is_intact(3, longer));
 }
 
-TEST_F(JpegInOrderTest, WhatLibjpegComplainsOfNeverIs) {
+TEST_F(JpegInOrderTest, JpegsWithLibjpegWarningsAreNotInOrder) {
   std::mt19937 random(11);
-  int kept = 0;
+  int accepted = 0;
   for (int i = 0; i < 3000; ++i) {
     const std::uint64_t sample = random() % reader_.size();
     Bytes damaged = jpeg(sample);
     damaged[random() % damaged.size()] ^= static_cast<std::byte>(1U << random() % 8);
-    if (!in_order(sample, damaged)) continue;
-    ++kept;
-    EXPECT_TRUE(decodes_without_complaint(damaged)) << i;
+    if (!is_intact(sample, damaged)) continue;
+    ++accepted;
+    EXPECT_TRUE(decodes_without_warning(damaged)) << i;
   }
-  EXPECT_GT(kept, 100);
+  EXPECT_GT(accepted, 100);
 }
 
 /// A colour JPEG of noise. In each direction, luma has `sampling` times as many samples as chroma.
@@ -90,29 +90,29 @@ Bytes noisy_jpeg(int height, int width, int sampling) {
   });
 }
 
-TEST(JpegInOrder, DamageWhereTheReadingsMeetAndAtTheEndIsSeen) {
+TEST(JpegInOrder, DamageAtTheMeetingPointAndAtTheEndIsDetected) {
   constexpr int kHeight = 80, kWidth = 120;
   JpegDecoder decoder;
-  int kept = 0;
+  int accepted = 0;
   for (const int sampling : {1, 2}) {
     Bytes jpeg = noisy_jpeg(kHeight, kWidth, sampling);
     ASSERT_GT(jpeg.size(), 5000U);
-    ASSERT_TRUE(decoder.in_order(jpeg, kHeight, kWidth));
+    ASSERT_TRUE(decoder.is_intact(jpeg, kHeight, kWidth));
     for (const std::size_t first : {jpeg.size() / 2 - 100, jpeg.size() - 500}) {
       for (std::size_t at = first; at < first + 500 && at < jpeg.size(); ++at) {
         for (int bit = 0; bit < 8; ++bit) {
           const std::byte original = jpeg[at];
           jpeg[at] ^= static_cast<std::byte>(1U << bit);
-          if (decoder.in_order(jpeg, kHeight, kWidth)) {
-            ++kept;
-            ASSERT_TRUE(decodes_without_complaint(jpeg)) << at << " bit " << bit;
+          if (decoder.is_intact(jpeg, kHeight, kWidth)) {
+            ++accepted;
+            ASSERT_TRUE(decodes_without_warning(jpeg)) << at << " bit " << bit;
           }
           jpeg[at] = original;
         }
       }
     }
   }
-  EXPECT_GT(kept, 1000);
+  EXPECT_GT(accepted, 1000);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "framework/core/error.h"
 #include "framework/core/rng.h"
 #include "tests/data/beton/golden_beton.h"
+#include "tests/data/decode/pixel_copies.h"
 #include "tests/data/sources/sample_images.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
@@ -18,25 +19,13 @@
 namespace precast::data {
 namespace {
 
+using test::copy_of;
 using test::gradient;
 using test::jpeg_file;
 using test::Names;
 
-std::vector<std::uint8_t> copy_of(const ImageView& view) {
-  std::vector<std::uint8_t> pixels;
-  for (int y = 0; y < view.height; ++y) {
-    pixels.insert(pixels.end(), view.row(y), view.row(y) + std::ptrdiff_t{3} * view.width);
-  }
-  return pixels;
-}
-
 std::vector<std::uint8_t> cut(const Image& whole, const Rect& region) {
-  std::vector<std::uint8_t> pixels;
-  for (int y = region.row; y < region.row + region.height; ++y) {
-    const std::uint8_t* row = whole.view().row(y) + std::ptrdiff_t{3} * region.column;
-    pixels.insert(pixels.end(), row, row + std::ptrdiff_t{3} * region.width);
-  }
-  return pixels;
+  return test::cut(whole.pixels, whole.width, region);
 }
 
 Image decode_whole(JpegDecoder& decoder, std::span<const std::byte> jpeg, int height, int width) {
@@ -90,8 +79,8 @@ TEST_F(JpegDecoderTest, CornersAndSinglePixelsAreExact) {
 }
 
 TEST(JpegDecoderOnMadeFiles, GoodImagesDecodeAfterBadOnes) {
-  const Image picture = gradient(40, 56);
-  const std::vector<std::byte> good = jpeg_file(picture);
+  const Image image = gradient(40, 56);
+  const std::vector<std::byte> good = jpeg_file(image);
   JpegDecoder decoder;
   const Image before = decode_whole(decoder, good, 40, 56);
   for (std::size_t length :
@@ -118,13 +107,13 @@ TEST(JpegDecoderOnMadeFiles, SizeMustBeWhatTheDatasetSays) {
 
 TEST(JpegDecoderOnMadeFiles, GreyAndProgressiveFilesComeOutAsRgb) {
   JpegDecoder decoder;
-  const Image picture = gradient(33, 47);
-  const Image grey = decode_whole(decoder, jpeg_file(picture, test::JpegKind::grey), 33, 47);
+  const Image image = gradient(33, 47);
+  const Image grey = decode_whole(decoder, jpeg_file(image, test::JpegKind::grey), 33, 47);
   for (std::size_t p = 0; p < grey.pixels.size(); p += 3) {
     ASSERT_EQ(grey.pixels[p], grey.pixels[p + 1]);
     ASSERT_EQ(grey.pixels[p], grey.pixels[p + 2]);
   }
-  const std::vector<std::byte> progressive = jpeg_file(picture, test::JpegKind::progressive);
+  const std::vector<std::byte> progressive = jpeg_file(image, test::JpegKind::progressive);
   const Image whole = decode_whole(decoder, progressive, 33, 47);
   const Rect region{5, 7, 20, 30};
   EXPECT_EQ(copy_of(decoder.decode(progressive, 33, 47, region)), cut(whole, region));
@@ -197,8 +186,8 @@ TEST(JpegDecoderOnMadeFiles, AreRefusedBeforeTheyCostMoreThanTheirSize) {
   EXPECT_THAT(problem(claiming(progressive, 12000, 12000), 12000, 12000, {0, 0, 1, 1}),
               Names("JPEG", 268435456, 432000000));
   EXPECT_THAT(problem(claiming(plain, 32, 32, 0xC9), 32, 32, {0, 0, 1, 1}), Names("Huffman"));
-  // The last row of an image with data for a part of the first row only. The image is not decoded,
-  // because the first warning is an error.
+  // The file has data for a part of the first row only, and the last row is requested. The first
+  // warning is an error, so the rows in between are not decoded.
   EXPECT_THAT(problem(claiming(plain, 12000, 12000), 12000, 12000, {11999, 0, 1, 1}),
               Names("JPEG"));
 }
@@ -218,7 +207,7 @@ TEST(JpegDecoderOnMadeFiles, AreRefusedAboveTwoHundredScans) {
   EXPECT_THAT(problem(with_scans(250), 32, 32, {0, 0, 32, 32}), Names("200 scans"));
 }
 
-TEST(JpegDecoderOnMadeFiles, DamageNeverCrashesAndNeverSticks) {
+TEST(JpegDecoderOnMadeFiles, DamageNeverCrashesOrAffectsTheNextImage) {
   const std::vector<std::byte> good = jpeg_file(gradient(64, 64));
   JpegDecoder decoder;
   const Image before = decode_whole(decoder, good, 64, 64);

@@ -39,17 +39,17 @@ TEST(ScanCheckpointTest, WhatDoesNotFitIsNotPacked) {
 
 TEST(JpegIndexTest, KeepsTheFirstThatIsAdded) {
   JpegIndex index(3, 8, kNoLimit);
-  EXPECT_TRUE(index.wants(1));
+  EXPECT_TRUE(index.accepts(1));
   EXPECT_TRUE(index.find(1).empty());
   index.add(1, std::array<std::uint64_t, 2>{7, 9});
   index.add(1, std::array<std::uint64_t, 1>{5});
   index.add(2, {});
   EXPECT_THAT(index.find(1).points, ElementsAre(7, 9));
   EXPECT_EQ(index.find(1).interval, 8U);
-  EXPECT_FALSE(index.wants(1));
-  EXPECT_FALSE(index.wants(2)) << "sample 2 is known to have no checkpoints";
+  EXPECT_FALSE(index.accepts(1));
+  EXPECT_FALSE(index.accepts(2)) << "sample 2 is known to have no checkpoints";
   EXPECT_TRUE(index.find(2).empty());
-  EXPECT_TRUE(index.wants(0));
+  EXPECT_TRUE(index.accepts(0));
 }
 
 TEST(JpegIndexTest, StopsGrowingAtItsLimit) {
@@ -57,10 +57,10 @@ TEST(JpegIndexTest, StopsGrowingAtItsLimit) {
   const std::vector<std::uint64_t> points(99, 1);
   index.add(0, points);
   EXPECT_EQ(index.find(0).points.size(), points.size());
-  EXPECT_TRUE(index.wants(1));
+  EXPECT_TRUE(index.accepts(1));
   index.add(1, points);
   EXPECT_TRUE(index.find(1).empty());
-  EXPECT_FALSE(index.wants(2)) << "the index has reached its limit";
+  EXPECT_FALSE(index.accepts(2)) << "the index has reached its limit";
 }
 
 TEST(JpegIndexTest, TakesNoMoreMemoryThanItSaysWhateverTheSizesOfItsEntries) {
@@ -76,10 +76,11 @@ TEST(JpegIndexTest, TakesNoMoreMemoryThanItSaysWhateverTheSizesOfItsEntries) {
       const std::vector<std::uint64_t> points(sizes[s % sizes.size()], s);
       index.add(s, points);
       added += index.find(s).points.size() == points.size() ? 1 : 0;
-      ASSERT_LE(index.bytes(), index.bytes_at_most()) << testing::PrintToString(sizes) << ' ' << s;
+      ASSERT_LE(index.bytes(), index.max_memory_bytes())
+          << testing::PrintToString(sizes) << ' ' << s;
     }
     EXPECT_GE(added, 4U) << testing::PrintToString(sizes);
-    EXPECT_LE(index.bytes_at_most(), kMaxBytes + kSamples * 8 + (std::uint64_t{1} << 19));
+    EXPECT_LE(index.max_memory_bytes(), kMaxBytes + kSamples * 8 + (std::uint64_t{1} << 19));
   }
 }
 
@@ -89,15 +90,15 @@ TEST(JpegIndexTest, FilesShareALimitThatIsBelowTheirNumberOfSamples) {
   };
   JpegIndex index(std::vector<std::shared_ptr<JpegIndex>>{index_of(3000), index_of(1000)});
   index.limit(1600);
-  // With their number, 99 checkpoints take 800 of the first file's 1,200 bytes, and 49 take all 400
-  // bytes of the second file.
+  // Each checkpoint takes 8 bytes, and so does their number: 99 checkpoints take 800 of the 1,200
+  // bytes of the first file, and 49 take all 400 bytes of the second file.
   index.add(0, std::vector<std::uint64_t>(99, 1));
   index.add(3000, std::vector<std::uint64_t>(49, 1));
   EXPECT_EQ(index.find(0).points.size(), 99U);
   EXPECT_EQ(index.find(3000).points.size(), 49U);
   index.add(3001, {});
-  EXPECT_FALSE(index.wants(3002));
-  EXPECT_TRUE(index.wants(1));
+  EXPECT_FALSE(index.accepts(3002));
+  EXPECT_TRUE(index.accepts(1));
 }
 
 TEST(IndexShareTest, IsRoundedDownOnlyOnce) {
@@ -118,7 +119,7 @@ TEST(JpegIndexTest, ThreadsMayAddAndFindAtOnce) {
       threads.emplace_back([&] {
         for (std::uint64_t s = 0; s < kSamples; ++s) {
           const std::vector<std::uint64_t> points(1 + s % 100, s);
-          if (index.wants(s)) index.add(s, points);
+          if (index.accepts(s)) index.add(s, points);
           const JpegCheckpoints found = index.find(s);
           EXPECT_TRUE(std::ranges::equal(found.points, points)) << s;
         }
@@ -127,7 +128,7 @@ TEST(JpegIndexTest, ThreadsMayAddAndFindAtOnce) {
   }
 }
 
-TEST(JpegIndexTest, AFileTakesThePlaceOfWhatGrows) {
+TEST(JpegIndexTest, AnIndexReadFromAFileDoesNotGrow) {
   const test::TemporaryFolder folder;
   const auto path = jpeg_sidecar(folder / "x.beton");
   JpegIndex index(3, 4, kNoLimit);
@@ -140,8 +141,8 @@ TEST(JpegIndexTest, AFileTakesThePlaceOfWhatGrows) {
   EXPECT_THAT(file->find(0).points, ElementsAre(1, 2, 3));
   EXPECT_TRUE(file->find(1).empty());
   EXPECT_THAT(file->find(2).points, ElementsAre(99));
-  EXPECT_FALSE(file->wants(1)) << "nothing is added to an index that is read from a file";
-  EXPECT_EQ(file->bytes(), file->bytes_at_most());
+  EXPECT_FALSE(file->accepts(1)) << "nothing is added to an index that is read from a file";
+  EXPECT_EQ(file->bytes(), file->max_memory_bytes());
   EXPECT_GE(file->bytes(), std::filesystem::file_size(path));
 }
 

@@ -261,9 +261,9 @@ TEST_F(JpegSidecarTest, ThreadsThatMeetADamagedBlockWarnOnce) {
       });
     }
   }
-  const std::string told = testing::internal::GetCapturedStderr();
-  EXPECT_THAT(told, Names(path_, "precast index " + (folder_ / "x.beton").string()));
-  EXPECT_EQ(std::ranges::count(told, '\n'), 1) << told;
+  const std::string warning = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(warning, Names(path_, "precast index " + (folder_ / "x.beton").string()));
+  EXPECT_EQ(std::ranges::count(warning, '\n'), 1) << warning;
 }
 
 TEST_F(JpegSidecarTest, OnlyAnIndexIsRemovedWithItsDataset) {

@@ -1,5 +1,5 @@
 // Compares decoding in lanes with libjpeg-turbo and with serial decoding, for every number of lanes
-// and every lookup size, on every instruction set.
+// and every size of the lookup table, on every SIMD instruction set.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ using test::MadeJpeg;
 
 using Pixels = std::vector<std::uint8_t>;
 
-/// Every number of lanes and every lookup size (in bits).
+/// Every number of lanes and every size of the lookup table (in bits of its index).
 const std::vector<LaneShape> kShapes = {{1, 12}, {2, 10}, {3, 11}, {3, 12}, {4, 11}};
 
 /// A decoder that has already seen the tables of an image, so that it decodes the next image in
@@ -172,7 +172,7 @@ TEST(LanesOnDamage, AnyWrongCheckpointIsNoticed) {
   }
 }
 
-TEST(LanesOnDamage, CheckpointsOfAnyNumbersAreSurvived) {
+TEST(LanesOnDamage, ArbitraryCheckpointsNeverCrash) {
   const std::vector<std::byte> jpeg = encode(kDamaged);
   const Pixels expected = decode_by_libjpeg(jpeg, kDamaged, false);
   for (const std::size_t interval : {1, 4, 100}) {
@@ -194,7 +194,7 @@ TEST(LanesOnDamage, CheckpointsOfAnyNumbersAreSurvived) {
   }
 }
 
-TEST(LaneTableCacheTest, TablesAreMadeForThoseThatComeAgain) {
+TEST(LaneTableCacheTest, TablesAreBuiltOnTheirSecondUse) {
   const std::vector<std::byte> jpegs[] = {encode({}), encode({.optimized = true}),
                                           encode({.quality = 40, .optimized = true}),
                                           encode({.quality = 20, .optimized = true})};
@@ -212,14 +212,14 @@ TEST(LaneTableCacheTest, TablesAreMadeForThoseThatComeAgain) {
   for (const auto& of : tables) {
     const LaneTables* found = cache.find(of, 11);
     ASSERT_NE(found, nullptr);
-    EXPECT_TRUE(found->decodes_like(of));
+    EXPECT_TRUE(found->has_same_codes(of));
     EXPECT_EQ(found->dc(1), found->dc(2)) << "both chroma components share their tables";
     EXPECT_NE(found->dc(0), found->dc(1));
   }
 }
 
 /// JpegDecoder uses libjpeg for images that decoding in lanes rejects.
-TEST(LanesOnDamage, WhatLanesLeaveLibjpegDecodes) {
+TEST(LanesOnDamage, LibjpegDecodesWhatLanesReject) {
   if (lane_shape_of_cpu().lanes == 0) GTEST_SKIP() << "this CPU does not use lanes";
   const std::vector<std::byte> good = encode(kDamaged);
   std::vector<std::uint64_t> points;

@@ -24,8 +24,8 @@ std::vector<std::uint8_t> grey_by_libjpeg(const std::vector<std::byte>& file, bo
   jpeg_start_decompress(&state);
   std::vector<std::uint8_t> pixels, row(state.output_width);
   while (state.output_scanline < state.output_height) {
-    JSAMPROW place = row.data();
-    jpeg_read_scanlines(&state, &place, 1);
+    JSAMPROW row_pointer = row.data();
+    jpeg_read_scanlines(&state, &row_pointer, 1);
     for (const std::uint8_t value : row) pixels.insert(pixels.end(), 3, value);
   }
   jpeg_finish_decompress(&state);

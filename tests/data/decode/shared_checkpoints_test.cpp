@@ -2,8 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <array>
 #include <fstream>
@@ -11,6 +9,7 @@
 #include <vector>
 
 #include "data/decode/jpeg_index.h"
+#include "tests/support/child.h"
 
 namespace precast::data {
 namespace {
@@ -30,36 +29,27 @@ std::uint64_t private_bytes() {
   return kb << 10;
 }
 
-/// Runs `body` in another process. @return whether it returned true.
-template <typename Body>
-bool in_child(const Body& body) {
-  const pid_t child = ::fork();
-  if (child == 0) ::_exit(body() ? 0 : 1);
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
-
 TEST(SharedCheckpointsTest, ProcessesFindWhatTheOthersAdd) {
   JpegIndex here(1000, 8, /*max_bytes=*/1 << 20);
   const std::string address = here.share();
   ASSERT_FALSE(address.empty());
   here.add(1, kPoints);
-  const bool found = in_child([&] {
+  test::Child child([&] {
     JpegIndex there(1000, 8, /*max_bytes=*/1 << 20);
     const bool joined = there.join(address);
     there.add(2, std::array<std::uint64_t, 1>{5});
     there.add(3, {});
-    return joined && !there.wants(1) && there.find(1).points.size() == 2 &&
-           there.find(1).points[1] == 9;
+    const bool found = joined && !there.accepts(1) && there.find(1).points.size() == 2 &&
+                       there.find(1).points[1] == 9;
+    return found ? 0 : 1;
   });
-  EXPECT_TRUE(found);
+  EXPECT_EQ(child.wait(), 0);
   EXPECT_THAT(here.find(1).points, ElementsAre(7, 9));
   EXPECT_THAT(here.find(2).points, ElementsAre(5));
   EXPECT_EQ(here.find(2).interval, 8U);
   EXPECT_TRUE(here.find(3).empty());
-  EXPECT_FALSE(here.wants(3)) << "sample 3 is known to have no checkpoints";
-  EXPECT_TRUE(here.wants(0));
+  EXPECT_FALSE(here.accepts(3)) << "sample 3 is known to have no checkpoints";
+  EXPECT_TRUE(here.accepts(0));
 }
 
 TEST(SharedCheckpointsTest, OnlyTheSameIndexIsJoined) {
@@ -89,9 +79,9 @@ TEST(SharedCheckpointsTest, StopsGrowingAtItsLimitForAllProcesses) {
   here.add(1, points);
   EXPECT_EQ(here.find(0).points.size(), points.size());
   EXPECT_TRUE(here.find(1).empty());
-  EXPECT_FALSE(here.wants(2)) << "the shared index has reached its limit";
-  EXPECT_FALSE(there.wants(2)) << "the shared index has reached its limit";
-  EXPECT_LE(there.bytes(), there.bytes_at_most());
+  EXPECT_FALSE(here.accepts(2)) << "the shared index has reached its limit";
+  EXPECT_FALSE(there.accepts(2)) << "the shared index has reached its limit";
+  EXPECT_LE(there.bytes(), there.max_memory_bytes());
 }
 
 TEST(SharedCheckpointsTest, AnIndexWithoutALimitIsSharedToo) {
@@ -112,7 +102,7 @@ TEST(SharedCheckpointsTest, ThreadsOfSeveralIndexesMayAddAndFindAtOnce) {
     threads.emplace_back([index] {
       for (std::uint64_t s = 0; s < kSamples; ++s) {
         const std::vector<std::uint64_t> points(1 + s % 100, s);
-        if (index->wants(s)) index->add(s, points);
+        if (index->accepts(s)) index->add(s, points);
         EXPECT_TRUE(std::ranges::equal(index->find(s).points, points)) << s;
       }
     });

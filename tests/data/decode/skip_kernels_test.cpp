@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kScanBytes = 4096;
 
 /// A random Huffman table: the code lengths and symbols are random, but valid in a file.
-struct MadeUpTable {
+struct RandomTable {
   std::vector<std::uint8_t> counts = std::vector<std::uint8_t>(16);
   std::vector<std::uint8_t> symbols;
   HuffmanTable table;
@@ -33,9 +33,10 @@ std::vector<std::uint8_t> allowed_symbols(HuffmanTable::Kind kind) {
   return symbols;
 }
 
-/// @param shortest no code is shorter; codes longer than the lookup's bits are found without it.
-MadeUpTable made_up(RandomStream& random, HuffmanTable::Kind kind, std::size_t shortest) {
-  MadeUpTable made;
+/// @param shortest the minimum length of a code. Codes that are longer than the lookup table's
+/// index are decoded without the table.
+RandomTable random_table(RandomStream& random, HuffmanTable::Kind kind, std::size_t shortest) {
+  RandomTable made;
   std::vector<std::uint8_t> symbols = allowed_symbols(kind);
   for (std::size_t i = symbols.size(); i > 1; --i)
     std::swap(symbols[i - 1], symbols[random.below(i)]);
@@ -47,8 +48,8 @@ MadeUpTable made_up(RandomStream& random, HuffmanTable::Kind kind, std::size_t s
   for (std::size_t length = 1; length <= 16; ++length) {
     left *= 2;
     if (length < shortest || left < 2) continue;
-    const std::uint64_t most = std::min<std::uint64_t>(left - 1, symbols.size());
-    const std::uint64_t count = length == 16 ? most : random.below(most + 1);
+    const std::uint64_t max_count = std::min<std::uint64_t>(left - 1, symbols.size());
+    const std::uint64_t count = length == 16 ? max_count : random.below(max_count + 1);
     made.counts[length - 1] = static_cast<std::uint8_t>(count);
     made.symbols.insert(made.symbols.end(), symbols.end() - static_cast<std::ptrdiff_t>(count),
                         symbols.end());
@@ -60,7 +61,7 @@ MadeUpTable made_up(RandomStream& random, HuffmanTable::Kind kind, std::size_t s
 }
 
 /// The scan of a grey image, whose MCUs have one block. It begins at `first`.
-ScanState state_of(const MadeUpTable& dc, const MadeUpTable& ac, const std::uint8_t* first) {
+ScanState state_of(const RandomTable& dc, const RandomTable& ac, const std::uint8_t* first) {
   ScanState state;
   state.reader.start(first, 0);
   state.limit = first + kScanBytes;
@@ -74,7 +75,7 @@ struct Blocks {
 };
 
 /// Decodes and skips the same bits, up to the first damage.
-void compare(const MadeUpTable& dc, const MadeUpTable& ac, const std::uint8_t* first,
+void compare(const RandomTable& dc, const RandomTable& ac, const std::uint8_t* first,
              Blocks& blocks) {
   ScanState decoding = state_of(dc, ac, first), skipping = state_of(dc, ac, first);
   std::array<std::uint8_t, 64> samples;
@@ -96,8 +97,8 @@ TEST(SkipKernels, ReadingOverABlockEndsWhereDecodingItDoes) {
   for (std::uint64_t round = 0; round < 1000; ++round) {
     SCOPED_TRACE(round);
     RandomStream random(17, 0, round, RandomUse::test);
-    const MadeUpTable dc = made_up(random, HuffmanTable::Kind::dc, 1 + round % 3);
-    const MadeUpTable ac = made_up(random, HuffmanTable::Kind::ac, 1 + round % 7);
+    const RandomTable dc = random_table(random, HuffmanTable::Kind::dc, 1 + round % 3);
+    const RandomTable ac = random_table(random, HuffmanTable::Kind::ac, 1 + round % 7);
     std::vector<std::uint8_t> scan(2 * kScanBytes);
     for (std::uint8_t& byte : scan) byte = static_cast<std::uint8_t>(random.below(256));
     for (std::size_t first = 0; first < 1000; first += 25) {
@@ -126,52 +127,52 @@ class BitWriter {
   std::size_t used_ = 0;
 };
 
-/// Writes the symbol at index `place` of the table, and a random coefficient.
-void put(RandomStream& random, const MadeUpTable& made, std::size_t place, BitWriter& out) {
+/// Writes the symbol at index `index` of the table, and a random coefficient.
+void put(RandomStream& random, const RandomTable& made, std::size_t index, BitWriter& out) {
   std::uint32_t code = 0;
   std::size_t first = 0;
   unsigned length = 1;
-  for (; place >= first + made.counts[length - 1]; ++length) {
+  for (; index >= first + made.counts[length - 1]; ++length) {
     first += made.counts[length - 1];
     code = (code + made.counts[length - 1]) << 1;
   }
-  out.put(code + static_cast<std::uint32_t>(place - first), length);
-  const unsigned size = made.symbols[place] & 15U;
+  out.put(code + static_cast<std::uint32_t>(index - first), length);
+  const unsigned size = made.symbols[index] & 15U;
   out.put(static_cast<std::uint32_t>(random.below(std::uint64_t{1} << size)), size);
 }
 
-std::size_t end_of_block(const MadeUpTable& ac) {
+std::size_t end_of_block(const RandomTable& ac) {
   return static_cast<std::size_t>(std::ranges::find(ac.symbols, 0) - ac.symbols.begin());
 }
 
-MadeUpTable made_up_with_end(RandomStream& random) {
+RandomTable random_table_with_end(RandomStream& random) {
   while (true) {
-    MadeUpTable made = made_up(random, HuffmanTable::Kind::ac, 2);
+    RandomTable made = random_table(random, HuffmanTable::Kind::ac, 2);
     if (end_of_block(made) < made.symbols.size()) return made;
   }
 }
 
-void put_block(RandomStream& random, const MadeUpTable& dc, const MadeUpTable& ac, BitWriter& out) {
+void put_block(RandomStream& random, const RandomTable& dc, const RandomTable& ac, BitWriter& out) {
   put(random, dc, random.below(dc.symbols.size()), out);
   for (unsigned k = 0; k < 63;) {
     // Uses the shorter of two random codes.
-    std::size_t place = std::min(random.below(ac.symbols.size()), random.below(ac.symbols.size()));
-    k += (ac.symbols[place] >> 4) + 1U;
-    if (k > 63) place = end_of_block(ac);
-    put(random, ac, place, out);
-    if (ac.symbols[place] == 0) return;
+    std::size_t index = std::min(random.below(ac.symbols.size()), random.below(ac.symbols.size()));
+    k += (ac.symbols[index] >> 4) + 1U;
+    if (k > 63) index = end_of_block(ac);
+    put(random, ac, index, out);
+    if (ac.symbols[index] == 0) return;
   }
 }
 
 /// A scan with 1, 3, 4 or 6 blocks per MCU. The last two of 3 or more blocks may use the chroma
 /// tables; all others use the luma tables.
-class MadeUpScan {
+class RandomScan {
  public:
-  explicit MadeUpScan(RandomStream& random)
+  explicit RandomScan(RandomStream& random)
       : blocks_(std::array<std::size_t, 4>{1, 3, 4, 6}[random.below(4)]),
         shared_tables_(random.below(3) == 0) {
-    for (MadeUpTable& table : dc_) table = made_up(random, HuffmanTable::Kind::dc, 2);
-    for (MadeUpTable& table : ac_) table = made_up_with_end(random);
+    for (RandomTable& table : dc_) table = random_table(random, HuffmanTable::Kind::dc, 2);
+    for (RandomTable& table : ac_) table = random_table_with_end(random);
     BitWriter out;
     for (std::size_t i = 0; i < mcus_ * blocks_; ++i)
       put_block(random, dc_[table_of(i % blocks_)], ac_[table_of(i % blocks_)], out);
@@ -223,7 +224,7 @@ class MadeUpScan {
   std::size_t blocks_;
   bool shared_tables_;
   std::size_t mcus_ = 1200 / blocks_;
-  std::array<MadeUpTable, 2> dc_, ac_;
+  std::array<RandomTable, 2> dc_, ac_;
 };
 
 TEST(SkipKernels, AScanReadInTwoPlacesEndsWhereDecodingItDoes) {
@@ -231,16 +232,16 @@ TEST(SkipKernels, AScanReadInTwoPlacesEndsWhereDecodingItDoes) {
   for (std::uint64_t round = 0; round < 200; ++round) {
     SCOPED_TRACE(round);
     RandomStream random(23, 0, round, RandomUse::test);
-    MadeUpScan scan(random);
+    RandomScan scan(random);
     ASSERT_GT(scan.size, 2048U);
     ASSERT_TRUE(scan.end_by_decoding());
     ASSERT_EQ(scan.end_by_skipping(), scan.end_by_decoding());
     for (int i = 0; i < 60; ++i) {
-      // Flips a bit anywhere, near the middle, where the second reader begins, or near the end.
-      const std::size_t places[] = {random.below(scan.size),
-                                    scan.size / 2 - 100 + random.below(400),
-                                    scan.size - 1 - random.below(400)};
-      std::uint8_t& byte = scan.bytes[places[i % 3]];
+      // Flips a bit: anywhere, near the middle (where the second reader begins), or near the end.
+      const std::size_t offsets[] = {random.below(scan.size),
+                                     scan.size / 2 - 100 + random.below(400),
+                                     scan.size - 1 - random.below(400)};
+      std::uint8_t& byte = scan.bytes[offsets[i % 3]];
       const auto bit = static_cast<std::uint8_t>(1U << random.below(8));
       byte ^= bit;
       const auto end = scan.end_by_decoding();

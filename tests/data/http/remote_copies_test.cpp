@@ -1,4 +1,5 @@
-// When the local copy of a remote file is used again: with another URL, and without the server.
+// Tests when the local copy of a remote file is used again: with another URL, and without the
+// server.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -101,7 +102,8 @@ TEST_F(RemoteCopiesTest, ACompleteCopyNeedsNoServer) {
 TEST_F(RemoteCopiesTest, OnlyAMissingPartNeedsTheServer) {
   EXPECT_FALSE(open(server_->url()).blob(7, 0).empty());
   server_->kill();
-  // A server that has not responded yet is not waited for as long as one that has.
+  // As long as the server has not responded, requests are repeated for `open_retry_s` instead of
+  // `retry_s`.
   const BetonReader reader(
       server_->url(), BlobAccess::mapped,
       {.remote = {.http = {.retry_s = 600, .open_retry_s = 0.2}, .cache = folder_ / "cache"}});

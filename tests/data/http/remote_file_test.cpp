@@ -45,9 +45,9 @@ using test::RangeServer;
 constexpr std::uint64_t kSamples = 1000;
 constexpr std::uint64_t kImageBytes = 40 * 40 * 3;
 
-/// Much shorter than the time limits of the tests that use it (300 s and more), and much longer
-/// than a busy machine needs.
-constexpr std::chrono::seconds kInTime{60};
+/// Much shorter than the delays and time limits that these tests must not wait for (300 s and
+/// more), and much longer than a busy machine needs.
+constexpr std::chrono::seconds kTimeLimit{60};
 
 class RemoteFileTest : public ::testing::Test {
  protected:
@@ -179,24 +179,24 @@ TEST_F(RemoteFileTest, AServerThatDoesNotAnswerIsAnErrorInTime) {
                   Names("127.0.0.1", "/data/a.beton",
                         std::to_string(remote.blob_offset(7, 0)) + "-" +
                             std::to_string(remote.blob_offset(7, 0) + kImageBytes - 1))));
-  EXPECT_LT(steady_clock::now() - start, kInTime);
+  EXPECT_LT(steady_clock::now() - start, kTimeLimit);
 }
 
 TEST_F(RemoteFileTest, ALoaderThatWaitsForAServerCanBeDestroyed) {
-  const BetonReader patient = open(600);
+  const BetonReader long_retry = open(600);
   server_->set_faults(R"({"delay_s": 600})");
   std::optional<Loader> loader;
-  loader.emplace(patient, standard_train_pipeline(), loader_options(patient));
+  loader.emplace(long_retry, standard_train_pipeline(), loader_options(long_retry));
   loader->begin_epoch({.epoch = 1, .image_size_px = 16});
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   const auto stop = steady_clock::now();
   loader.reset();
-  EXPECT_LT(steady_clock::now() - stop, kInTime);
+  EXPECT_LT(steady_clock::now() - stop, kTimeLimit);
 }
 
 TEST_F(RemoteFileTest, ALoaderThatWaitsForALockCanBeDestroyed) {
   const BetonReader remote = open();
-  // Takes the lock as another process that fetches would: locks of two open files exclude each
+  // Takes the lock like another process that fetches: locks of separately opened files exclude each
   // other.
   const int fd = ::open((remote.remotes().at(0)->folder() / "data").c_str(), O_RDWR | O_CLOEXEC);
   struct flock whole {};
@@ -209,7 +209,7 @@ TEST_F(RemoteFileTest, ALoaderThatWaitsForALockCanBeDestroyed) {
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   const auto stop = steady_clock::now();
   loader.reset();
-  EXPECT_LT(steady_clock::now() - stop, kInTime);
+  EXPECT_LT(steady_clock::now() - stop, kTimeLimit);
   ::close(fd);
   EXPECT_EQ(pass(remote), pass(BetonReader(file_)));
 }
@@ -250,10 +250,10 @@ TEST_F(RemoteFileTest, AFailureOfAnyKindIsHandedToTheCaller) {
   const std::exception_ptr failure = file.fetch({&huge, 1});
   ASSERT_TRUE(failure);
   EXPECT_THROW(std::rethrow_exception(failure), std::length_error);
-  EXPECT_THROW(file.need(huge), std::length_error);
+  EXPECT_THROW(file.ensure(huge), std::length_error);
   const RemoteValue value = {.index = 1, .begin = 0, .end = 8};
   EXPECT_FALSE(file.fetch({&value, 1}));
-  EXPECT_NO_THROW(file.need(value));
+  EXPECT_NO_THROW(file.ensure(value));
 }
 
 TEST_F(RemoteFileTest, ThreadsKeepAllRangesTheyFetch) {
@@ -261,17 +261,18 @@ TEST_F(RemoteFileTest, ThreadsKeepAllRangesTheyFetch) {
   constexpr std::uint64_t kEach = 12;
   for (int round = 0; round < 5; ++round) {
     const std::string url = server_->url(fmt::format("{}.beton", round));
-    const auto need = [](RemoteFile& file, std::uint64_t thread) {
+    const auto ensure = [](RemoteFile& file, std::uint64_t thread) {
       for (std::uint64_t i = 0; i < kEach; ++i)
-        file.need(100 * (i * kThreads + thread), 100 * (i * kThreads + thread) + 100);
+        file.ensure(100 * (i * kThreads + thread), 100 * (i * kThreads + thread) + 100);
     };
     {
       RemoteFile file(url, options().remote);
       std::vector<std::jthread> threads;
-      for (std::uint64_t t = 0; t < kThreads; ++t) threads.emplace_back([&, t] { need(file, t); });
+      for (std::uint64_t t = 0; t < kThreads; ++t)
+        threads.emplace_back([&, t] { ensure(file, t); });
     }
     RemoteFile again(url, options().remote);
-    for (std::uint64_t t = 0; t < kThreads; ++t) need(again, t);
+    for (std::uint64_t t = 0; t < kThreads; ++t) ensure(again, t);
     EXPECT_EQ(again.bytes_received(), 1U) << "only the check of the version transfers a byte";
   }
 }
@@ -321,9 +322,9 @@ TEST_F(RemoteFileTest, ARedirectToAServerThatIsDownIsFollowedAgain) {
     EXPECT_TRUE(test::eventually([&] { return server_->requests().size() >= before + 2; }));
     target.restart();
   });
-  BetonOptions patient = options(/*retry_s=*/60);
-  patient.remote.http.open_retry_s = 60;
-  const BetonReader remote(server_->url("late.beton"), BlobAccess::mapped, patient);
+  BetonOptions long_retry = options(/*retry_s=*/60);
+  long_retry.remote.http.open_retry_s = 60;
+  const BetonReader remote(server_->url("late.beton"), BlobAccess::mapped, long_retry);
   EXPECT_EQ(remote.fingerprint(), BetonReader(file_).fingerprint());
 }
 
@@ -437,32 +438,32 @@ TEST_F(RemoteFileTest, APreloadThatIsCancelledEndsBeforeTheRestIsFetched) {
   const BetonReader remote = open(600);
   server_->set_faults(R"({"delay_s": 600})");
   std::atomic<bool> cancel = false;
-  std::thread asks([&] {
-    EXPECT_TRUE(server_->delays());
+  std::thread canceller([&] {
+    EXPECT_TRUE(server_->wait_until_delayed());
     cancel = true;
   });
   const auto start = steady_clock::now();
   preload(remote, &cancel);
-  EXPECT_LT(steady_clock::now() - start, kInTime);
-  asks.join();
+  EXPECT_LT(steady_clock::now() - start, kTimeLimit);
+  canceller.join();
   server_->set_faults("{}");
-  EXPECT_EQ(pass(remote), pass(BetonReader(file_))) << "the rest can still be fetched";
+  EXPECT_EQ(pass(remote), pass(BetonReader(file_))) << "the remaining samples can still be fetched";
 }
 
 TEST_F(RemoteFileTest, ARequestThatIsCancelledIsNotRepeated) {
   std::atomic<bool> cancel = false;
-  RemoteOptions patient = options(/*retry_s=*/600).remote;
-  patient.http.cancel = &cancel;
-  RemoteFile file(server_->url(), patient);
+  RemoteOptions long_retry = options(/*retry_s=*/600).remote;
+  long_retry.http.cancel = &cancel;
+  RemoteFile file(server_->url(), long_retry);
   const std::size_t opened = server_->requests().size();
   server_->set_faults(R"({"status": 503, "retry_after": 300})");
-  std::jthread asks([&] {
+  std::jthread canceller([&] {
     EXPECT_TRUE(test::eventually([&] { return server_->requests().size() > opened; }));
     cancel = true;
   });
   const auto start = steady_clock::now();
-  EXPECT_THROW(file.need(0, kImageBytes), IoError);
-  EXPECT_LT(steady_clock::now() - start, kInTime);
+  EXPECT_THROW(file.ensure(0, kImageBytes), IoError);
+  EXPECT_LT(steady_clock::now() - start, kTimeLimit);
   EXPECT_EQ(server_->requests().size(), opened + 1);
 }
 
@@ -472,18 +473,18 @@ TEST_F(RemoteFileTest, ASignalEndsCommandsThatWaitForAServer) {
       fmt::format("[{}, {}]", local.blob_offset(0, 0), local.pages_end() - 1);
   const std::filesystem::path outputs = folder_ / "outputs";
   std::filesystem::create_directory(outputs);
-  /// @param delayed the bytes for which the server does not answer
+  /// @param delayed the bytes for which the server does not respond
   const auto run = [&](const std::string& command, const std::string& delayed,
                        const std::string& argument) {
     server_.emplace(file_);
     server_->set_faults(R"({"delay_s": 600, "delay_bytes": )" + delayed + "}");
     Program program({test::bin_dir() + "/precast", command, server_->url(), argument},
                     environment());
-    EXPECT_TRUE(server_->delays()) << command;
+    EXPECT_TRUE(server_->wait_until_delayed()) << command;
     ::kill(program.id(), SIGTERM);
     const auto start = steady_clock::now();
     EXPECT_EQ(program.wait(), 128 + SIGTERM) << command << program.err;
-    EXPECT_LT(steady_clock::now() - start, kInTime) << command;
+    EXPECT_LT(steady_clock::now() - start, kTimeLimit) << command;
     EXPECT_TRUE(std::filesystem::is_empty(outputs)) << command;
   };
   run("select", values, outputs / "out.beton");
@@ -526,9 +527,9 @@ TEST_F(RemoteFileTest, TheNameOfSeveralFilesShowsNoSecrets) {
 TEST(Url, MessagesShowNoSecrets) {
   EXPECT_TRUE(is_url("https://host/x.beton"));
   EXPECT_FALSE(is_url("data/https:/x.beton"));
-  EXPECT_EQ(shown_url("https://host:81/a/x.beton"), "https://host:81/a/x.beton");
-  EXPECT_EQ(shown_url("https://me:word@host/a@b/x.beton?key=1#f"), "https://host/a@b/x.beton");
-  EXPECT_EQ(shown_url("http://"), "http://");
+  EXPECT_EQ(redacted_url("https://host:81/a/x.beton"), "https://host:81/a/x.beton");
+  EXPECT_EQ(redacted_url("https://me:word@host/a@b/x.beton?key=1#f"), "https://host/a@b/x.beton");
+  EXPECT_EQ(redacted_url("http://"), "http://");
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ using test::JpegKind;
 using test::Names;
 using test::png_file;
 
-std::string refusal(std::span<const std::byte> file) {
+std::string error_of(std::span<const std::byte> file) {
   Image out;
   try {
     (void)decode_image_file(file, out);
@@ -78,12 +78,12 @@ TEST(ImageFile, EveryKindOfFileGivesWhatPillowMakesOfIt) {
     const std::string name = cases[i]["file"];
     const std::vector<std::byte> file = golden_image(name);
     if (!std::string(cases[i]["refused"]).empty()) {
-      EXPECT_NE(refusal(file), "") << name;
+      EXPECT_NE(error_of(file), "") << name;
       continue;
     }
     Image out;
     const ImageFileFacts facts = decode_image_file(file, out);
-    EXPECT_EQ(facts.format, promised_format(name));
+    EXPECT_EQ(facts.format, format_from_extension(name));
     const int orientation = cases[i]["orientation"];
     EXPECT_EQ(facts.orientation, orientation >= 1 && orientation <= 8 ? orientation : 1) << name;
     const std::string mode = cases[i]["mode"];
@@ -91,11 +91,11 @@ TEST(ImageFile, EveryKindOfFileGivesWhatPillowMakesOfIt) {
                               name.starts_with("grey_alpha"))
         << name;
     EXPECT_EQ(facts.cmyk, mode == "CMYK") << name;
-    EXPECT_EQ(facts.deep, name.find("16") != std::string::npos) << name;
+    EXPECT_EQ(facts.sixteen_bit, name.find("16") != std::string::npos) << name;
     EXPECT_EQ(facts.alpha, mode.ends_with("A") || name.find("transparent") != std::string::npos)
         << name;
     ASSERT_EQ(out.pixels.size(), bytes) << name;
-    // Pillow turns values above 255 (of at most 65,535) into white.
+    // Pillow converts all 16-bit values above 255 to white.
     if (mode == "I;16") continue;
     EXPECT_EQ(std::memcmp(out.pixels.data(), expected.bytes.data() + i * bytes, bytes), 0) << name;
   }
@@ -171,8 +171,7 @@ TEST(ImageFile, JpegsOfAllKindsComeOutAsRgb) {
       decode_image_file(jpeg_file(image, JpegKind::progressive), out);
   EXPECT_TRUE(progressive.several_scans);
   EXPECT_LT(distance(out, image), 3.0);
-  // If inks are stored inverted, and there is no black, the first three channels are the RGB
-  // values.
+  // The inks are stored inverted and without black, so the first three channels are the RGB values.
   const ImageFileFacts cmyk = decode_image_file(jpeg_file(image, JpegKind::cmyk), out);
   EXPECT_TRUE(cmyk.cmyk);
   EXPECT_LT(distance(out, image), 3.0);
@@ -184,9 +183,9 @@ TEST(ImageFile, JpegsOfAllKindsComeOutAsRgb) {
 }
 
 TEST(ImageFile, OtherContentIsRefusedWithItsFirstBytes) {
-  EXPECT_THAT(refusal({}), Names("JPEG", "PNG", "WebP", 0));
+  EXPECT_THAT(error_of({}), Names("JPEG", "PNG", "WebP", 0));
   const std::string gif = "GIF89a..........";
-  EXPECT_THAT(refusal(std::as_bytes(std::span(gif))), Names(16, "47 49 46 38"));
+  EXPECT_THAT(error_of(std::as_bytes(std::span(gif))), Names(16, "47 49 46 38"));
 }
 
 TEST(ImageFile, AFileThatEndsEarlyIsRefused) {
@@ -195,7 +194,7 @@ TEST(ImageFile, AFileThatEndsEarlyIsRefused) {
        {jpeg_file(image), jpeg_file(image, JpegKind::progressive), jpeg_file(image, JpegKind::cmyk),
         png_file(image), golden_image("lossy.webp"), golden_image("animated.webp")}) {
     for (std::size_t size = 8; size < file.size() - 2; size += 7) {
-      EXPECT_NE(refusal(std::span(file).first(size)), "") << size << " of " << file.size();
+      EXPECT_NE(error_of(std::span(file).first(size)), "") << size << " of " << file.size();
     }
   }
 }
@@ -210,10 +209,10 @@ TEST(ImageFile, DamageIsRefusedOrDecodedButNeverFatal) {
       file[at] ^= std::byte{0xFF};
       // If the change makes a header claim a huge size, the file is rejected before memory is
       // allocated.
-      (void)refusal(file);
+      (void)error_of(file);
       file[at] = original;
     }
-    EXPECT_EQ(refusal(file), "");
+    EXPECT_EQ(error_of(file), "");
     const ImageFormat format = decode_image_file(file, out).format;
     EXPECT_TRUE(format == ImageFormat::webp || distance(out, image) < 3.0);
   }
@@ -226,7 +225,7 @@ TEST(ImageFile, JpegsThatCostFarMoreThanTheirSizeAreRefused) {
   std::vector<std::byte> many(good.begin(), good.end() - 2);
   for (int i = 0; i < 250; ++i) many.insert(many.end(), last, good.end() - 2);
   many.insert(many.end(), good.end() - 2, good.end());
-  EXPECT_THAT(refusal(many), Names(200));
+  EXPECT_THAT(error_of(many), Names(200));
 
   std::vector<std::byte> large = jpeg_file(gradient(32, 32), JpegKind::progressive);
   const std::vector<std::byte> frame = {std::byte{0xFF}, std::byte{0xC2}};
@@ -235,7 +234,7 @@ TEST(ImageFile, JpegsThatCostFarMoreThanTheirSizeAreRefused) {
     sizes[at] = std::byte{12000 >> 8};
     sizes[at + 1] = std::byte{12000 & 255};
   }
-  EXPECT_THAT(refusal(large), Names(1 << 28));
+  EXPECT_THAT(error_of(large), Names(1 << 28));
 }
 
 /// The position after a PNG's signature and its first chunk, IHDR.
@@ -289,7 +288,7 @@ TEST(ImageFile, TextsInAPngAreNotUnfolded) {
   EXPECT_EXIT(
       {
         const long before = peak_kb();
-        const bool decoded = refusal(file).empty();
+        const bool decoded = error_of(file).empty();
         std::exit(decoded && peak_kb() - before < 100'000 ? 0 : 1);
       },
       testing::ExitedWithCode(0), "");
@@ -325,9 +324,9 @@ TEST(ImageFile, ChunksOfAPngThatDoNotChangeItsPixelsArePassedOver) {
 TEST(ImageFile, ChunksThatPassTheEndOfAPngAreRefused) {
   const std::vector<std::byte> good = png_file(gradient(8, 8));
   for (const std::uint32_t length : {200U, 990'000'000U, 0xFFFFFFFFU}) {
-    EXPECT_THAT(refusal(with_chunk(good, "eXIf", "abcd", length)), Names("PNG", "IEND")) << length;
+    EXPECT_THAT(error_of(with_chunk(good, "eXIf", "abcd", length)), Names("PNG", "IEND")) << length;
   }
-  EXPECT_THAT(refusal(std::span(good).first(good.size() - 12)), Names("PNG", "IEND"));
+  EXPECT_THAT(error_of(std::span(good).first(good.size() - 12)), Names("PNG", "IEND"));
 }
 
 TEST(ImageFile, ASmallFileThatClaimsToBeHugeIsRefused) {
@@ -337,7 +336,7 @@ TEST(ImageFile, ASmallFileThatClaimsToBeHugeIsRefused) {
     for (std::size_t i = 5; i < 9; ++i) file[at + i] = std::byte{0xF0};
     break;
   }
-  EXPECT_THAT(refusal(file), Names(1, 178956970, "61680 x 61680"));
+  EXPECT_THAT(error_of(file), Names(1, 178956970, "61680 x 61680"));
 }
 
 }  // namespace

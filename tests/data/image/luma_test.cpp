@@ -39,7 +39,7 @@ TEST(Luma, IsPillowsAndLibjpegsOnEveryTarget) {
       std::vector<std::uint8_t> grey(pixels), in_place = rgb, spread = rgb;
       luma_of(rgb.data(), pixels, grey.data());
       luma_of(in_place.data(), pixels, in_place.data());
-      spread_luma(spread.data(), pixels);
+      replace_with_luma(spread.data(), pixels);
       for (std::size_t p = 0; p < pixels; ++p) {
         const std::uint8_t expected = expected_luma(rgb.data() + 3 * p);
         ASSERT_EQ(grey[p], expected) << target << " " << p;
@@ -56,7 +56,7 @@ TEST(Luma, GreyPixelsKeepTheirValue) {
     rgb.insert(rgb.end(), 3, static_cast<std::uint8_t>(value));
   std::vector<std::uint8_t> grey(256), spread = rgb;
   luma_of(rgb.data(), 256, grey.data());
-  spread_luma(spread.data(), 256);
+  replace_with_luma(spread.data(), 256);
   for (std::size_t value = 0; value < 256; ++value) EXPECT_EQ(grey[value], value);
   EXPECT_EQ(spread, rgb);
 }

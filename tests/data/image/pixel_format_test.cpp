@@ -172,7 +172,7 @@ TEST(WritePixelsTest, ChannelsFirstHoldsTheSameValues) {
   }
 }
 
-TEST(WritePixelsTest, RowsOfAWindowLandWhereTheyBelong) {
+TEST(WritePixelsTest, RowsOfAWindowAreWrittenToTheirPositions) {
   Image large(9, 20);
   for (std::size_t i = 0; i < large.pixels.size(); ++i) {
     large.pixels[i] = static_cast<std::uint8_t>(i * 7);

@@ -46,7 +46,7 @@ class CopyDataset : public testing::Test {
   const std::filesystem::path out_ = folder_ / "out.beton";
 };
 
-TEST_F(CopyDataset, AllOfAFileOfOneWorkerIsThatFile) {
+TEST_F(CopyDataset, ACompleteCopyOfASingleWorkerFileIsIdentical) {
   for (const char* name : {"img_raw_w1", "allfields_w1", "scalars_only"}) {
     const BetonReader file = golden(name);
     (void)copy_dataset(out_, all_of({&file}), options({&file}, false));
@@ -54,7 +54,7 @@ TEST_F(CopyDataset, AllOfAFileOfOneWorkerIsThatFile) {
   }
 }
 
-TEST_F(CopyDataset, FilesFollowEachOtherAndLabelsMayBeMadeAnew) {
+TEST_F(CopyDataset, FilesAreConcatenatedAndLabelsCanBeReplaced) {
   const BetonReader file = golden("img_raw_w1");
   const std::size_t label = file.first_field(FieldType::integer);
   DatasetCopy copy = all_of({&file, &file});
@@ -78,7 +78,7 @@ TEST_F(CopyDataset, ASampleThatJustFitsKeepsThePageSize) {
   const auto plan = [&](const char* name, const char* type) {
     return FieldPlan{name, [&registry, type] { return registry.make({type}, {}); }};
   };
-  // An empty value takes one byte, a number none.
+  // In a page, an empty value takes one byte, and a number takes none.
   const Sample sample{
       "x", {std::vector<std::byte>(kMinPageBytes - 1), std::vector<std::byte>(), std::int64_t{1}}};
   WriteOptions written;
@@ -90,7 +90,7 @@ TEST_F(CopyDataset, ASampleThatJustFitsKeepsThePageSize) {
   EXPECT_EQ(copy_page_bytes({&file}), kMinPageBytes);
 }
 
-TEST_F(CopyDataset, CustomFieldsTellTheirLayoutFromThenOn) {
+TEST_F(CopyDataset, CustomFieldsAreCopiedWithTheirLayout) {
   const BetonReader file = golden("custom_w1", {{{"boxes", {10, 1, 0}}, {"point", {24, 8, {}}}}});
   (void)copy_dataset(out_, all_of({&file}), options({&file}, true));
   const BetonReader out(out_);

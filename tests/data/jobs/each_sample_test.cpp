@@ -22,7 +22,7 @@ TEST(EachSample, GivesEachSampleToOneThread) {
   for (const auto& count : seen) EXPECT_EQ(count, 1);
 }
 
-TEST(EachSample, TheFailureOfTheFirstSampleIsTold) {
+TEST(EachSample, TheFailureOfTheFirstSampleIsReported) {
   for (int round = 0; round < 20; ++round) {
     EXPECT_THAT(
         [] {

@@ -64,7 +64,7 @@ class IndexDatasetTest : public ::testing::Test {
 TEST_F(IndexDatasetTest, KnowsEveryJpegWhateverTheThreads) {
   const auto one = indexed(1);
   EXPECT_EQ(summary_.jpegs, reader_->size());
-  EXPECT_EQ(summary_.without, 0U);
+  EXPECT_EQ(summary_.unindexed, 0U);
   const auto four = indexed(4);
   for (std::uint64_t sample = 0; sample < reader_->size(); ++sample) {
     EXPECT_FALSE(one->find(sample).empty());
@@ -78,7 +78,7 @@ TEST_F(IndexDatasetTest, BatchesAreTheSameWithoutAnIndexWithOneAndWhileItGrows) 
     const auto growing = open_jpeg_index(*reader_, kNoLimit);
     EXPECT_EQ(pixels(growing, workers), expected);
     for (std::uint64_t sample = 0; sample < reader_->size(); ++sample)
-      EXPECT_FALSE(growing->wants(sample)) << "one pass visits every sample";
+      EXPECT_FALSE(growing->accepts(sample)) << "one pass visits every sample";
     EXPECT_EQ(pixels(growing, workers), expected);
   }
   indexed(2)->write(jpeg_sidecar(path_), reader_->fingerprint());
@@ -118,9 +118,9 @@ TEST_F(IndexDatasetTest, BatchesAreTheSameWithADamagedSidecar) {
   ASSERT_NE(sidecar, nullptr);
   testing::internal::CaptureStderr();
   EXPECT_EQ(pixels(sidecar, 3), expected);
-  const std::string told = testing::internal::GetCapturedStderr();
-  EXPECT_THAT(told, Names(path));
-  EXPECT_EQ(std::ranges::count(told, '\n'), 1) << told;
+  const std::string warning = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(warning, Names(path));
+  EXPECT_EQ(std::ranges::count(warning, '\n'), 1) << warning;
   EXPECT_TRUE(sidecar->find(0).empty());
 }
 
@@ -129,7 +129,7 @@ TEST_F(IndexDatasetTest, ASidecarOfAnotherFileIsLeft) {
   EXPECT_EQ(open_jpeg_index(*reader_, 0), nullptr);
   const auto fresh = open_jpeg_index(*reader_, kNoLimit);
   ASSERT_NE(fresh, nullptr);
-  EXPECT_TRUE(fresh->wants(0));
+  EXPECT_TRUE(fresh->accepts(0));
 }
 
 TEST_F(IndexDatasetTest, ThereIsNoneForRawImages) {
@@ -149,7 +149,7 @@ TEST_F(IndexDatasetTest, FilesShareMemoryOfFewerBytesThanSamples) {
   EXPECT_NE(open_jpeg_index(files, files.size() - 1), nullptr);
 }
 
-TEST_F(IndexDatasetTest, DamagedSamplesAreToldOfAndLeftOut) {
+TEST_F(IndexDatasetTest, DamagedSamplesAreReportedAndSkipped) {
   std::vector<std::byte> file = test::golden_beton("img_jpg_w3");
   for (const std::uint64_t sample : {7U, 3U})
     file[reader_->blob_offset(sample, reader_->first_field(FieldType::image))] = std::byte{0};
@@ -157,13 +157,13 @@ TEST_F(IndexDatasetTest, DamagedSamplesAreToldOfAndLeftOut) {
   reader_.emplace(path_);
   const auto index = indexed(3);
   EXPECT_EQ(summary_.jpegs, reader_->size());
-  EXPECT_EQ(summary_.without, 0U);
+  EXPECT_EQ(summary_.unindexed, 0U);
   ASSERT_EQ(summary_.damaged.size(), 2U);
   EXPECT_EQ(summary_.damaged[0].sample, 3U);
   EXPECT_EQ(summary_.damaged[1].sample, 7U);
   EXPECT_THAT(summary_.damaged[1].error, Names("JPEG"));
   EXPECT_TRUE(index->find(7).empty());
-  EXPECT_FALSE(index->wants(7));
+  EXPECT_FALSE(index->accepts(7));
   EXPECT_FALSE(index->find(8).empty());
 }
 

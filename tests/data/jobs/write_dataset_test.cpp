@@ -63,10 +63,10 @@ TEST(WriteDatasetRuns, RunsOfManySmallSamplesAmongLargeOnesKeepTheirOrder) {
     EXPECT_TRUE(file == expected) << workers;
   }
   const BetonReader reader(path);
-  for (std::uint64_t place = 0, i = 0; i < kMany; ++i) {
+  for (std::uint64_t position = 0, i = 0; i < kMany; ++i) {
     if (i % 777 == 5) continue;
-    ASSERT_EQ(reader.integer(place, 0), static_cast<std::int64_t>(i));
-    const auto blob = reader.blob(place++, 1);
+    ASSERT_EQ(reader.integer(position, 0), static_cast<std::int64_t>(i));
+    const auto blob = reader.blob(position++, 1);
     const std::string bytes = bytes_of(i);
     ASSERT_TRUE(std::ranges::equal(blob, std::as_bytes(std::span(bytes)))) << i;
   }

@@ -121,7 +121,7 @@ TEST_F(WriteIndexTest, IsTheOneThatIndexMakesForEachModeWhateverTheWorkers) {
       EXPECT_EQ(summary.index_bytes, index.size());
       IndexSummary again;
       EXPECT_TRUE(index == indexed_again(again)) << way << " " << workers;
-      EXPECT_EQ(summary.tally.at("indexed"), again.jpegs - again.without) << way;
+      EXPECT_EQ(summary.tally.at("indexed"), again.jpegs - again.unindexed) << way;
       if (workers == 1) first = index;
       EXPECT_TRUE(index == first) << way << " " << workers;
     }
@@ -144,9 +144,9 @@ TEST_F(WriteIndexTest, HasThePlacesOfTheSamplesThatWereNotLeftOut) {
 TEST_F(WriteIndexTest, ChangesNothingInTheDataset) {
   (void)write(options(2), {});
   const Bytes with = test::read_bytes(path_);
-  WriteOptions without = options(2);
-  without.index_interval = 0;
-  const WriteSummary summary = write(without, {});
+  WriteOptions unindexed = options(2);
+  unindexed.index_interval = 0;
+  const WriteSummary summary = write(unindexed, {});
   EXPECT_TRUE(test::read_bytes(path_) == with);
   EXPECT_EQ(summary.index_bytes, 0U);
   EXPECT_FALSE(summary.tally.contains("indexed"));

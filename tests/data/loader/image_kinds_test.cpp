@@ -18,13 +18,13 @@
 #include "data/loader/loader.h"
 #include "data/loader/memory_plan.h"
 #include "data/loader/outputs.h"
-#include "data/transforms/register.h"
 #include "data/write/image_field.h"
 #include "data/write/number_fields.h"
 #include "data/write/register.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/data/sources/sample_images.h"
+#include "tests/data/transforms/parsed_pipeline.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
@@ -33,6 +33,7 @@ namespace precast::data {
 namespace {
 
 using test::Names;
+using test::parsed_pipeline;
 using testing::ElementsAre;
 using testing::ThrowsMessage;
 using Bytes = std::vector<std::uint8_t>;
@@ -41,17 +42,6 @@ constexpr std::int64_t kSizePx = 24;
 const std::string kSteps =
     "[random_resized_crop, horizontal_flip, color_jitter: {brightness: 0.4, contrast: 0.4, "
     "saturation: 0.4, hue: 0.1}, rotate: {degrees: [-20, 20]}]";
-
-Pipeline parse(const std::string& text) {
-  Diagnostics diagnostics;
-  TransformRegistries registries;
-  register_transforms(registries);
-  const ConfigNode file = parse_yaml("train: " + text + "\n", "r.yaml", diagnostics);
-  Pipeline pipeline = parse_pipeline(*file.find("train"), "pipeline.train", registries,
-                                     standard_train_pipeline(), diagnostics);
-  diagnostics.throw_if_errors();
-  return pipeline;
-}
 
 Pipeline with_channels(Pipeline pipeline, int channels) {
   Diagnostics diagnostics;
@@ -157,7 +147,7 @@ class ImageKindsTest : public ::testing::Test {
     const BetonReader expected_reader(raw);
     for (const int channels : {3, 1}) {
       const Pipeline pipeline =
-          with_channels(parse(fmt::format("{{image: {}, label: , }}", kSteps)), channels);
+          with_channels(parsed_pipeline(fmt::format("{{image: {}, label: , }}", kSteps)), channels);
       const PassBytes expected = pass(expected_reader, pipeline);
       ASSERT_THAT(expected.shapes.at("image"), ElementsAre(2, kSizePx, kSizePx, channels));
       for (const BlobAccess access : {BlobAccess::mapped, BlobAccess::on_disk}) {
@@ -191,11 +181,11 @@ TEST_F(ImageKindsTest, AListTakesPixelsOfEightBitsForImagesWhereTheFileHasNone) 
       write(folder_ / "raw.beton", {{"image", "image", values}, {"label", "int", number}}));
   const BetonReader pixels(
       write(folder_ / "pixels.beton", {{"image", "pixels", values}, {"label", "int", number}}));
-  for (const Pipeline& pipeline : {Pipeline(standard_train_pipeline()), parse(kSteps)})
+  for (const Pipeline& pipeline : {Pipeline(standard_train_pipeline()), parsed_pipeline(kSteps)})
     EXPECT_EQ(pass(pixels, pipeline).bytes, pass(raw, pipeline).bytes);
   // Without transforms, an output contains the stored images. Here they differ in size, which is an
   // error.
-  EXPECT_THROW((void)pass(pixels, parse("{image: }")), ConfigError);
+  EXPECT_THROW((void)pass(pixels, parsed_pipeline("{image: }")), ConfigError);
 }
 
 TEST_F(ImageKindsTest, ArraysOfBytesAreImagesWhereTheRecipeHasTransformsForThem) {
@@ -214,13 +204,14 @@ TEST_F(ImageKindsTest, ArraysOfBytesAreImagesWhereTheRecipeHasTransformsForThem)
                                                        {"c", "ndarray", {grey, grey}},
                                                        {"d", "pixels", {grey, grey}}}));
   const auto one = [&](const std::string& field) {
-    return pass(reader, parse(fmt::format("{{x: {{field: {}, transforms: {}}}}}", field, kSteps)))
+    return pass(reader,
+                parsed_pipeline(fmt::format("{{x: {{field: {}, transforms: {}}}}}", field, kSteps)))
         .bytes.at("x");
   };
   EXPECT_EQ(one("a"), one("b"));
   EXPECT_EQ(one("c"), one("d"));
   EXPECT_NE(one("a"), one("c"));
-  EXPECT_THAT(pass(reader, parse("{b: }")).shapes.at("b"), ElementsAre(2, 28, 31, 3));
+  EXPECT_THAT(pass(reader, parsed_pipeline("{b: }")).shapes.at("b"), ElementsAre(2, 28, 31, 3));
 }
 
 TEST_F(ImageKindsTest, ThePlanOfMemoryCountsArraysThatAreCopied) {
@@ -236,7 +227,7 @@ TEST_F(ImageKindsTest, ThePlanOfMemoryCountsArraysThatAreCopied) {
   options.workers = 2;
   options.normalize = false;
   const auto decoders = [&](const std::string& pipeline) {
-    return plan_memory(reader, parse(pipeline), options, 16).decoders;
+    return plan_memory(reader, parsed_pipeline(pipeline), options, 16).decoders;
   };
   EXPECT_EQ(decoders("{grey: [center_crop]}"), 2 * 3 * 28 * 31U);
   EXPECT_EQ(decoders("{rgba: [center_crop]}"), 2 * 3 * 8 * 5U);
@@ -254,7 +245,7 @@ TEST_F(ImageKindsTest, OtherArraysAreNoImagesAndPadToIsForStoredPixels) {
       write(folder_ / "x.beton",
             {{"f", "pixels", {halves}}, {"g", "ndarray", {five}}, {"h", "pixels", {plane}}}));
   const auto resolve = [&](const std::string& text) {
-    return [&reader, text] { (void)resolve_outputs(reader, parse(text), false); };
+    return [&reader, text] { (void)resolve_outputs(reader, parsed_pipeline(text), false); };
   };
   EXPECT_THAT(resolve("{f: [center_crop]}"),
               ThrowsMessage<ConfigError>(Names("r.yaml:1", "pipeline.train.f", "pixels <f4")));
@@ -281,7 +272,7 @@ TEST_F(ImageKindsTest, MasksFollowPixels) {
       write(folder_ / "a.beton", {{"image", "image", images}, {"mask", "pixels", masks}});
   const auto pixels =
       write(folder_ / "b.beton", {{"image", "pixels", images}, {"mask", "pixels", masks}});
-  const Pipeline pipeline = parse(
+  const Pipeline pipeline = parsed_pipeline(
       "{image: [random_resized_crop, horizontal_flip], mask: {field: mask, geometry_of: image}}");
   const BetonReader raw_reader(raw);
   const PassBytes expected = pass(raw_reader, pipeline);
@@ -299,7 +290,7 @@ TEST_F(ImageKindsTest, OneChannelIsTheLumaOfTheResizedPixels) {
   const auto values = files([](const Image& image) { return test::png_file(image); });
   const BetonReader reader(write(folder_ / "x.beton", {{"image", "image", values}}));
   const Pipeline plain =
-      parse("[random_resized_crop, resize: {filter: antialias}, horizontal_flip]");
+      parsed_pipeline("[random_resized_crop, resize: {filter: antialias}, horizontal_flip]");
   const PassBytes rgb = pass(reader, plain);
   const PassBytes grey = pass(reader, with_channels(plain, 1));
   EXPECT_THAT(grey.shapes.at("image"), ElementsAre(2, kSizePx, kSizePx, 1));
@@ -327,7 +318,7 @@ TEST_F(ImageKindsTest, JpegsInColourGiveTheirYPlaneAsAGreyJpegDoes) {
   }
   const BetonReader grey(write(folder_ / "grey.beton", {{"image", "image", planes}}));
   for (const std::string& steps : {std::string("[random_resized_crop, horizontal_flip]"), kSteps}) {
-    const Pipeline pipeline = with_channels(parse(steps), 1);
+    const Pipeline pipeline = with_channels(parsed_pipeline(steps), 1);
     for (const int workers : {1, 3})
       EXPECT_EQ(pass(reader, pipeline, workers).bytes, pass(grey, pipeline).bytes);
   }
@@ -339,13 +330,15 @@ TEST_F(ImageKindsTest, OneChannelIsNormalisedAndHasBothLayouts) {
   const std::string numbers = "normalize: {mean: [100], std: [50]}";
   const auto floats = [&](const std::string& end) {
     const PassBytes all =
-        pass(reader, with_channels(parse("[center_crop, " + end + "]"), 1), 2, /*normalize=*/true);
+        pass(reader, with_channels(parsed_pipeline("[center_crop, " + end + "]"), 1), 2,
+             /*normalize=*/true);
     const Bytes& bytes = all.bytes.at("image");
     std::vector<float> out(bytes.size() / 4);
     std::memcpy(out.data(), bytes.data(), bytes.size());
     return std::pair(out, all.shapes.at("image"));
   };
-  const Bytes pixels = pass(reader, with_channels(parse("[center_crop]"), 1)).bytes.at("image");
+  const Bytes pixels =
+      pass(reader, with_channels(parsed_pipeline("[center_crop]"), 1)).bytes.at("image");
   const auto [nhwc, nhwc_shape] = floats(numbers);
   const auto [nchw, nchw_shape] = floats(numbers + ", layout: {order: nchw}");
   EXPECT_THAT(nhwc_shape, ElementsAre(2, kSizePx, kSizePx, 1));
@@ -365,7 +358,7 @@ TEST_F(ImageKindsTest, OneChannelIsNormalisedAndHasBothLayouts) {
 TEST(SetChannels, ReportsWhatDoesNotFitAtItsPlace) {
   const auto errors = [](const std::string& text, int channels,
                          const std::vector<std::string>& inputs = {}) {
-    Pipeline pipeline = parse(text);
+    Pipeline pipeline = parsed_pipeline(text);
     Diagnostics diagnostics;
     set_channels(pipeline, channels, inputs, diagnostics);
     return diagnostics.errors();
@@ -383,24 +376,24 @@ TEST(SetChannels, ReportsWhatDoesNotFitAtItsPlace) {
   const std::string two = "{a: [center_crop], b: [center_crop, channels: {count: 1}]}";
   EXPECT_THAT(errors(two, 3), ElementsAre());
   EXPECT_THAT(errors(two, 3, {"a", "b"}), ElementsAre(Names("pipeline.train.b[1]")));
-  EXPECT_THAT([&] { (void)parse("[channels: {count: 2}]"); },
+  EXPECT_THAT([&] { (void)parsed_pipeline("[channels: {count: 2}]"); },
               ThrowsMessage<ConfigError>(Names("r.yaml:1:9", "count", 2)));
-  EXPECT_THAT([&] { (void)parse("[channels: {count: 1}, " + three + "]"); },
+  EXPECT_THAT([&] { (void)parsed_pipeline("[channels: {count: 1}, " + three + "]"); },
               ThrowsMessage<ConfigError>(Names("pipeline.train[1]", "1 number", 3)));
 }
 
 TEST(SetDefaultChannels, ImagesWithoutTheItemAreRgbAndTheOthersKeepTheirNumber) {
   for (const char* text : {"{a: [center_crop], b: [center_crop, channels: {count: 1}]}",
                            "{b: [center_crop, channels: {count: 1}], a: [center_crop]}"}) {
-    Pipeline pipeline = parse(text);
+    Pipeline pipeline = parsed_pipeline(text);
     Diagnostics diagnostics;
     set_default_channels(pipeline, diagnostics);
     EXPECT_THAT(diagnostics.errors(), ElementsAre());
     for (const OutputSpec& output : pipeline.outputs)
       EXPECT_EQ(output.image.channels, output.name == "a" ? 3 : 1) << text;
   }
-  Pipeline wrong =
-      parse("{b: [channels: {count: 1}], a: [center_crop, normalize: {mean: [1], std: [1]}]}");
+  Pipeline wrong = parsed_pipeline(
+      "{b: [channels: {count: 1}], a: [center_crop, normalize: {mean: [1], std: [1]}]}");
   Diagnostics diagnostics;
   set_default_channels(wrong, diagnostics);
   EXPECT_THAT(diagnostics.errors(), ElementsAre(Names("pipeline.train.a[1]", "3 numbers", 1)));

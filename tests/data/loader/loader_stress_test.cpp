@@ -66,10 +66,10 @@ TEST_F(LoaderStressTest, SurvivesStopsRestartsSlowConsumersAndDamagedSamples) {
   const BetonReader readers[] = {
       BetonReader(folder_ / "good.beton"), BetonReader(folder_ / "good.beton", BlobAccess::on_disk),
       BetonReader(folder_ / "bad.beton"), BetonReader(folder_ / "bad.beton", BlobAccess::on_disk)};
-  const std::int64_t wanted = 20'000 * stress();
+  const std::int64_t sample_count = 20'000 * stress();
   std::int64_t seen = 0;
   int errors = 0;
-  for (std::uint64_t round = 0; seen < wanted; ++round) {
+  for (std::uint64_t round = 0; seen < sample_count; ++round) {
     RandomStream random(1, 0, round, RandomUse::test);
     const BetonReader& reader = readers[random.below(4)];
     LoaderOptions options;

@@ -392,11 +392,11 @@ TEST_F(LoaderTest, FieldsThatAreNotNumbersOrImagesAreLeftOut) {
 TEST_F(LoaderTest, AThreadThatCannotBeStartedIsAnErrorAndNoHang) {
   if (!test::kAddressesCanBeLimited)
     GTEST_SKIP() << "the address space cannot be limited under sanitizers";
-  const std::string told = test::device_error_of_few_threads([this] {
+  const std::string message = test::device_error_of_few_threads([this] {
     Loader loader(*reader_, standard_train_pipeline(), options(test::kTooManyThreads));
     loader.begin_epoch({.image_size_px = kSizePx});
   });
-  EXPECT_THAT(told, Names("loader", test::kTooManyThreads, std::strerror(EAGAIN)));
+  EXPECT_THAT(message, Names("loader", test::kTooManyThreads, std::strerror(EAGAIN)));
 }
 
 TEST_F(LoaderTest, OptionsOutOfRangeAreRefused) {

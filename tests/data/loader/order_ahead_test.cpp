@@ -15,11 +15,11 @@ class EpochOrder final : public SampleOrder {
   [[nodiscard]] std::uint64_t size() const override { return 1; }
   [[nodiscard]] std::vector<std::uint64_t> ids(std::uint64_t seed,
                                                std::int64_t epoch) const override {
-    ++asked;
+    ++calls;
     if (epoch == failing) throw ConfigError("no such epoch");
     return {seed + static_cast<std::uint64_t>(epoch)};
   }
-  mutable std::atomic<int> asked{0};
+  mutable std::atomic<int> calls{0};
   std::int64_t failing = -1;
 };
 
@@ -28,7 +28,7 @@ TEST(OrderAheadTest, WhatWasPreparedIsNotMadeAgain) {
   OrderAhead ahead(order, /*seed=*/100, /*large=*/1);
   ahead.prepare(3);
   EXPECT_EQ(ahead.take(3), std::vector<std::uint64_t>{103});
-  EXPECT_EQ(order.asked, 1);
+  EXPECT_EQ(order.calls, 1);
 }
 
 TEST(OrderAheadTest, AnotherEpochIsMadeWhenItIsAskedFor) {
@@ -44,7 +44,7 @@ TEST(OrderAheadTest, SmallOrdersAreMadeWhenTheyAreAskedFor) {
   const EpochOrder order;
   OrderAhead ahead(order, 100, 2);
   ahead.prepare(3);
-  EXPECT_EQ(order.asked, 0);
+  EXPECT_EQ(order.calls, 0);
   EXPECT_EQ(ahead.take(3), std::vector<std::uint64_t>{103});
 }
 

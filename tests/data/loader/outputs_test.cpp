@@ -18,6 +18,7 @@
 #include "data/write/writer.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
+#include "tests/data/transforms/parsed_pipeline.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 
@@ -25,6 +26,7 @@ namespace precast::data {
 namespace {
 
 using test::Names;
+using test::parsed_pipeline;
 using testing::ElementsAre;
 using Bytes = std::vector<std::uint8_t>;
 
@@ -35,17 +37,6 @@ class OutputsTest : public ::testing::Test {
   OutputsTest() {
     test::write_bytes(folder_ / "x.beton", test::golden_beton("masks_w1"));
     reader_.emplace(folder_ / "x.beton");
-  }
-
-  static Pipeline parse(const std::string& text) {
-    Diagnostics diagnostics;
-    TransformRegistries registries;
-    register_transforms(registries);
-    const ConfigNode file = parse_yaml("train: " + text + "\n", "r.yaml", diagnostics);
-    Pipeline pipeline = parse_pipeline(*file.find("train"), "pipeline.train", registries,
-                                       standard_train_pipeline(), diagnostics);
-    diagnostics.throw_if_errors();
-    return pipeline;
   }
 
   struct Setting {
@@ -70,7 +61,7 @@ class OutputsTest : public ::testing::Test {
     options.workers = setting.workers;
     options.seed = setting.seed;
     options.normalize = setting.normalize;
-    Loader loader(*reader_, parse(pipeline), options);
+    Loader loader(*reader_, parsed_pipeline(pipeline), options);
     loader.begin_epoch({.epoch = setting.epoch, .image_size_px = kSizePx});
     PassBytes all;
     while (const auto batch = loader.next()) {
@@ -96,7 +87,7 @@ class OutputsTest : public ::testing::Test {
 
   std::string config_error(const std::string& pipeline) const {
     try {
-      static_cast<void>(resolve_outputs(*reader_, parse(pipeline), false));
+      static_cast<void>(resolve_outputs(*reader_, parsed_pipeline(pipeline), false));
     } catch (const ConfigError& error) {
       return error.what();
     }
@@ -273,7 +264,7 @@ TEST_F(OutputsTest, WhatDoesNotFitTheFileIsReportedAtOnce) {
 }
 
 TEST_F(OutputsTest, ATransformThatCannotTakeTheSizeStopsThePass) {
-  Loader loader(*reader_, parse("[grayscale, cutout: {crop_size: 33}]"), {});
+  Loader loader(*reader_, parsed_pipeline("[grayscale, cutout: {crop_size: 33}]"), {});
   EXPECT_THROW(loader.begin_epoch({.image_size_px = kSizePx}), ConfigError);
 }
 

@@ -70,7 +70,7 @@ class ReplacementsTest : public ::testing::Test {
   const std::filesystem::path path_ = folder_ / "x.beton";
 };
 
-TEST_F(ReplacementsTest, TheNextSoundSampleTakesThePlaceAndIsListed) {
+TEST_F(ReplacementsTest, TheNextIntactSampleReplacesItAndIsListed) {
   damage({3, 4, 25});
   EXPECT_THAT([&] { (void)pass(2, BlobAccess::mapped, OnCorrupt::fail); },
               ThrowsMessage<DataError>(Names(path_, "sample", "'image'")));
@@ -121,7 +121,7 @@ TEST_F(ReplacementsTest, BatchesDoNotDependOnThreadsAndAccess) {
   }
 }
 
-TEST_F(ReplacementsTest, AFileWithoutSoundSamplesIsAnError) {
+TEST_F(ReplacementsTest, AFileWithoutIntactSamplesIsAnError) {
   std::set<std::uint64_t> all;
   for (std::uint64_t i = 0; i < 26; ++i) all.insert(i);
   damage(all);
@@ -144,7 +144,7 @@ TEST_F(ReplacementsTest, ASampleThatFailsOnlyInUseStillReplacesOthers) {
   EXPECT_EQ(replacements.replace(9, "damaged"), 5U);
 }
 
-TEST_F(ReplacementsTest, SoundFilesListNothing) {
+TEST_F(ReplacementsTest, IntactFilesHaveNoReplacements) {
   damage({});
   EXPECT_THAT(pass().statistics.replaced, IsEmpty());
 }

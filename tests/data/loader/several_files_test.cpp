@@ -167,9 +167,9 @@ TEST_F(SeveralFilesTest, PagesAreThoseOfTheMerge) {
   const BetonReader merged(*folder_ / "all.beton");
   const BetonReader files(paths());
   EXPECT_EQ(files.header().page_bytes, merged.header().page_bytes);
-  const Members all(0, merged.size());
+  const SampleSet all(0, merged.size());
   EXPECT_EQ(pages_of(files, all), pages_of(merged, all));
-  EXPECT_EQ(pages_of(merged, Members(std::vector<std::uint64_t>{3, 200})),
+  EXPECT_EQ(pages_of(merged, SampleSet(std::vector<std::uint64_t>{3, 200})),
             (std::vector{page_of(merged, 3), page_of(merged, 200)}));
 }
 
@@ -194,7 +194,7 @@ TEST_F(SeveralFilesTest, PagesOfSmallAndMissingValuesToo) {
   merge(many, *folder_ / "many.beton");
   const BetonReader merged(*folder_ / "many.beton");
   const BetonReader files(many);
-  const Members all(0, merged.size());
+  const SampleSet all(0, merged.size());
   const auto pages = pages_of(files, all);
   EXPECT_EQ(pages, pages_of(merged, all));
   EXPECT_GE(pages.back(), pages.front() + 2);

@@ -1,4 +1,4 @@
-// Tests batches of texts, JSON, arrays and images of any size.
+// Tests batches of strings, JSON, arrays and images of any size.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,10 +17,10 @@
 #include "data/loader/loader.h"
 #include "data/loader/memory_plan.h"
 #include "data/loader/outputs.h"
-#include "data/transforms/register.h"
 #include "data/write/register.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
+#include "tests/data/transforms/parsed_pipeline.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 
@@ -28,6 +28,7 @@ namespace precast::data {
 namespace {
 
 using test::Names;
+using test::parsed_pipeline;
 using testing::ElementsAre;
 using testing::ThrowsMessage;
 
@@ -40,7 +41,7 @@ ArrayInput array(const char* dtype, std::vector<std::uint64_t> shape,
   return {{dtype, std::move(shape)}, {bytes.begin(), bytes.end()}};
 }
 
-/// 3 i letters; the text of sample 0 is empty.
+/// A string of 3 i letters; that of sample 0 is empty.
 std::string text_of(std::uint64_t i) {
   return std::string(i * 3, static_cast<char>('a' + i));
 }
@@ -51,7 +52,7 @@ std::vector<float> points_of(std::uint64_t i) {
   return values;
 }
 /// An image [1 + i % 2, 3, 2]; value k is 100 i + k.
-std::vector<std::uint16_t> picture_of(std::uint64_t i) {
+std::vector<std::uint16_t> pixels_of(std::uint64_t i) {
   std::vector<std::uint16_t> values;
   for (std::uint64_t k = 0; k < 6 * (1 + i % 2); ++k)
     values.push_back(static_cast<std::uint16_t>(100 * i + k));
@@ -70,12 +71,12 @@ class AnySize : public ::testing::Test {
     const Sample first = sample(0);
     std::vector<FieldPlan> plans;
     for (const auto& [name, kind] : kinds_) {
-      const std::size_t place = plans.size();
-      plans.push_back({name, [&registry, &first, place, kind = kind] {
+      const std::size_t index = plans.size();
+      plans.push_back({name, [&registry, &first, index, kind = kind] {
                          FieldInputs options;
                          options.array = {"<f2", {2}};
-                         options.first = [&first, place] {
-                           return FirstValue{first.name, first.values[place]};
+                         options.first = [&first, index] {
+                           return FirstValue{first.name, first.values[index]};
                          };
                          return registry.make({kind}, options);
                        }});
@@ -88,19 +89,8 @@ class AnySize : public ::testing::Test {
     return {
         "x",
         {text_of(i), fmt::format("{{\"n\": {}}}", i * i * i), array("<f4", {i, 2}, points_of(i)),
-         array("<u2", {1 + i % 2, 3, 2}, picture_of(i)), array("<f2", {2}, halves_of(i)),
+         array("<u2", {1 + i % 2, 3, 2}, pixels_of(i)), array("<f2", {2}, halves_of(i)),
          static_cast<std::int64_t>(i), static_cast<double>(i) / 2}};
-  }
-
-  static Pipeline parse(const std::string& text) {
-    Diagnostics diagnostics;
-    TransformRegistries registries;
-    register_transforms(registries);
-    const ConfigNode file = parse_yaml("train: " + text + "\n", "r.yaml", diagnostics);
-    Pipeline pipeline = parse_pipeline(*file.find("train"), "pipeline.train", registries,
-                                       standard_train_pipeline(), diagnostics);
-    diagnostics.throw_if_errors();
-    return pipeline;
   }
 
   /// All batches of a pass in file order.
@@ -133,7 +123,7 @@ class AnySize : public ::testing::Test {
 
 TEST_F(AnySize, TextsArePaddedToTheLongestOfTheirBatchWithTrueLengths) {
   for (const int workers : {1, 3}) {
-    const auto batches = pass(parse("{text: }"), 3, workers);
+    const auto batches = pass(parsed_pipeline("{text: }"), 3, workers);
     ASSERT_EQ(batches.size(), 3U);
     for (const HostBatch& batch : batches) {
       const HostTensor& text = tensor(batch, "text");
@@ -155,19 +145,19 @@ TEST_F(AnySize, TextsArePaddedToTheLongestOfTheirBatchWithTrueLengths) {
 }
 
 TEST_F(AnySize, JsonComesWithoutItsZeroAndPadToFixesTheShape) {
-  const auto batches = pass(parse("{meta: {pad_to: [20]}, text: {pad_to: [18]}}"), 7);
+  const auto batches = pass(parsed_pipeline("{meta: {pad_to: [20]}, text: {pad_to: [18]}}"), 7);
   const HostTensor& meta = tensor(batches[0], "meta");
   EXPECT_THAT(meta.shape, ElementsAre(7, 20));
   EXPECT_THAT(tensor(batches[0], "text").shape, ElementsAre(7, 18));
   const std::string letters(reinterpret_cast<const char*>(meta.data), meta.bytes());
   EXPECT_EQ(letters.substr(60, 20), std::string("{\"n\": 27}") + std::string(11, '\0'));
   EXPECT_EQ(tensor(batches[0], "meta.lengths").values<std::int64_t>()[3], 9);
-  EXPECT_THAT([&] { (void)pass(parse("{text: {pad_to: [17]}}"), 7); },
+  EXPECT_THAT([&] { (void)pass(parsed_pipeline("{text: {pad_to: [17]}}"), 7); },
               ThrowsMessage<ConfigError>(Names("sample 6", "'text'", 17, "pad_to", 18)));
 }
 
 TEST_F(AnySize, RaggedArraysComeFlatOrPaddedWithTheirExtents) {
-  const auto flat = pass(parse("{points: }"), 4);
+  const auto flat = pass(parsed_pipeline("{points: }"), 4);
   const HostTensor& values = tensor(flat[1], "points");
   EXPECT_EQ(values.type, ElementType::f32);
   EXPECT_THAT(values.shape, ElementsAre(3, 12));
@@ -177,18 +167,18 @@ TEST_F(AnySize, RaggedArraysComeFlatOrPaddedWithTheirExtents) {
   EXPECT_THAT(values.values<float>().subspan(12, 12),
               ElementsAre(50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 0, 0));
 
-  const auto padded = pass(parse("{points: {pad_to: [7, 3]}}"), 7);
+  const auto padded = pass(parsed_pipeline("{points: {pad_to: [7, 3]}}"), 7);
   const HostTensor& square = tensor(padded[0], "points");
   EXPECT_THAT(square.shape, ElementsAre(7, 7, 3));
   EXPECT_THAT(square.values<float>().subspan(2 * 21, 21),
               ElementsAre(20, 21, 0, 22, 23, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0));
   EXPECT_THAT(
-      [&] { (void)pass(parse("{points: {pad_to: [5, 2]}}"), 7); },
+      [&] { (void)pass(parsed_pipeline("{points: {pad_to: [5, 2]}}"), 7); },
       ThrowsMessage<ConfigError>(Names("sample 6", "'points'", "pad_to", "[5, 2]", "[6, 2]")));
 }
 
 TEST_F(AnySize, BatchesOfEmptyValuesAloneHaveNoColumns) {
-  const auto batches = pass(parse("{text: , points: }"), 1);
+  const auto batches = pass(parsed_pipeline("{text: , points: }"), 1);
   EXPECT_THAT(tensor(batches[0], "text").shape, ElementsAre(1, 0));
   EXPECT_THAT(tensor(batches[0], "points").shape, ElementsAre(1, 0));
   EXPECT_THAT(tensor(batches[0], "points.extents").values<std::int64_t>(), ElementsAre(0, 2));
@@ -196,10 +186,10 @@ TEST_F(AnySize, BatchesOfEmptyValuesAloneHaveNoColumns) {
 
 TEST_F(AnySize, PixelsAreOfOneSizeOrPadded) {
   EXPECT_THAT(
-      [&] { (void)pass(parse("{depth: }"), 7); },
+      [&] { (void)pass(parsed_pipeline("{depth: }"), 7); },
       ThrowsMessage<ConfigError>(Names("sample 1", "'depth'", "[1, 3, 2]", "[2, 3, 2]", "pad_to")));
   for (const BlobAccess access : {BlobAccess::mapped, BlobAccess::on_disk}) {
-    const auto batches = pass(parse("{depth: {pad_to: [2, 4]}}"), 7, 2, access);
+    const auto batches = pass(parsed_pipeline("{depth: {pad_to: [2, 4]}}"), 7, 2, access);
     const HostTensor& depth = tensor(batches[0], "depth");
     EXPECT_EQ(depth.type, ElementType::u16);
     EXPECT_THAT(depth.shape, ElementsAre(7, 2, 4, 2));
@@ -211,15 +201,15 @@ TEST_F(AnySize, PixelsAreOfOneSizeOrPadded) {
   }
 }
 
-TEST_F(AnySize, ADamagedFirstPictureIsNamed) {
+TEST_F(AnySize, ADamagedFirstImageIsNamed) {
   std::vector<std::byte> bytes = test::read_bytes(path_);
   bytes[reader_->blob_offset(0, 3)] ^= std::byte{64};
   test::write_bytes(path_, bytes);
-  EXPECT_THAT([&] { (void)pass(parse("{depth: }"), 7); },
+  EXPECT_THAT([&] { (void)pass(parsed_pipeline("{depth: }"), 7); },
               ThrowsMessage<DataError>(Names(path_, "sample 0", "'depth'")));
 }
 
-TEST_F(AnySize, AFileWithoutImagesComesOutWhole) {
+TEST_F(AnySize, AFileWithoutImagesHasAllFieldsAsOutputs) {
   // Only `depth` cannot be loaded: its images differ in size, and there is no `pad_to`.
   EXPECT_THAT([&] { (void)pass({}, 7); }, ThrowsMessage<ConfigError>(Names("'depth'")));
   std::vector<std::string> names;
@@ -229,8 +219,8 @@ TEST_F(AnySize, AFileWithoutImagesComesOutWhole) {
                          "depth", "depth.extents", "half", "label", "target"));
 }
 
-TEST_F(AnySize, HalvesStayHalves) {
-  const auto batches = pass(parse("{half: , label: , target: }"), 7);
+TEST_F(AnySize, Float16ValuesStayFloat16) {
+  const auto batches = pass(parsed_pipeline("{half: , label: , target: }"), 7);
   const HostTensor& half = tensor(batches[0], "half");
   EXPECT_EQ(half.type, ElementType::f16);
   EXPECT_THAT(half.shape, ElementsAre(7, 2));
@@ -241,17 +231,18 @@ TEST_F(AnySize, HalvesStayHalves) {
   }
 }
 
-TEST_F(AnySize, TheMemoryPlanTellsWhatUnboundedValuesTake) {
+TEST_F(AnySize, TheMemoryPlanIncludesUnboundedValues) {
   LoaderOptions options;
   options.batch_size = 4;
   options.batches_ahead = 2;
-  const MemoryPlan plan = plan_memory(*reader_, parse("{text: , label: }"), options, 32);
+  const MemoryPlan plan = plan_memory(*reader_, parsed_pipeline("{text: , label: }"), options, 32);
   EXPECT_EQ(plan.unbounded, 18U * 4 * 3);
   EXPECT_THAT(plan.text(), Names("pad_to"));
-  EXPECT_EQ(plan_memory(*reader_, parse("{text: {pad_to: [18]}}"), options, 32).unbounded, 0U);
+  EXPECT_EQ(plan_memory(*reader_, parsed_pipeline("{text: {pad_to: [18]}}"), options, 32).unbounded,
+            0U);
 }
 
-TEST_F(AnySize, WhatCannotBePaddedOrHeldIsRefused) {
+TEST_F(AnySize, ImpossiblePaddingsAndConversionsAreRefused) {
   const std::map<std::string, std::vector<std::string>> cases = {
       {"{label: {pad_to: [3]}}", {"pipeline.train.label", "pad_to"}},
       {"{text: {pad_to: [3, 3]}}", {"pipeline.train.text", "pad_to", "1", "2"}},
@@ -263,40 +254,40 @@ TEST_F(AnySize, WhatCannotBePaddedOrHeldIsRefused) {
       {"{points: {transforms: [convert: {type: f16}]}}", {"'points'", "bytes ragged <f4"}}};
   for (const auto& [pipeline, facts] : cases) {
     const std::string& text = pipeline;
-    EXPECT_THAT([&] { (void)pass(parse(text), 2); },
+    EXPECT_THAT([&] { (void)pass(parsed_pipeline(text), 2); },
                 ThrowsMessage<ConfigError>(test::NamesMatcher(facts)))
         << text;
   }
 }
 
-TEST_F(AnySize, ASoundValueWithoutRoomIsNeverReplaced) {
+TEST_F(AnySize, AnIntactValueThatDoesNotFitIsNeverReplaced) {
   BetonReader reader(path_);
   LoaderOptions options;
   options.batch_size = 7;
   options.on_corrupt = OnCorrupt::replace;
   for (const char* pipeline :
        {"{text: {pad_to: [17]}}", "{points: {pad_to: [5, 2]}}", "{depth: }"}) {
-    Loader loader(reader, parse(pipeline), options);
+    Loader loader(reader, parsed_pipeline(pipeline), options);
     loader.begin_epoch({.image_size_px = 32});
     EXPECT_THROW((void)loader.next(), ConfigError) << pipeline;
     EXPECT_TRUE(loader.statistics().replaced.empty());
   }
 }
 
-TEST_F(AnySize, BatchesThatNoMemoryHoldsAreRefused) {
-  const Pipeline pipeline = parse("{points: {pad_to: [2147483647, 2147483647]}}");
+TEST_F(AnySize, BatchesLargerThanMemoryAreRefused) {
+  const Pipeline pipeline = parsed_pipeline("{points: {pad_to: [2147483647, 2147483647]}}");
   EXPECT_THAT([&] { (void)pass(pipeline, 1000); },
               ThrowsMessage<ConfigError>(Names("points", "pad_to")));
 }
 
-TEST_F(AnySize, OfFfcvsFilesComeAsTheyWereWritten) {
+TEST_F(AnySize, ValuesOfFfcvFilesAreReadAsWritten) {
   test::write_bytes(path_, test::golden_beton("allfields_w3_empty"));
   const BetonReader golden(path_);
   std::string names;
   for (const FieldInfo& field : golden.fields())
     if (field.type == FieldType::bytes || field.type == FieldType::json)
       names += fmt::format("{}{}: ", names.empty() ? "" : ", ", field.name);
-  const auto batches = pass(parse(fmt::format("{{{}}}", names)), 5);
+  const auto batches = pass(parsed_pipeline(fmt::format("{{{}}}", names)), 5);
   std::size_t empty = 0;
   for (const HostBatch& batch : batches) {
     for (std::size_t t = 0; t < batch.fields.size(); t += 2) {
@@ -337,12 +328,12 @@ TEST_F(AnySize, NumbersThatABatchCannotHoldAreErrorsAndDoNotWrap) {
         std::tuple{"{odd: {transforms: [convert: {type: f32}]}}", "'odd'", 32},
         std::tuple{"{odd: {transforms: [convert: {type: f64}]}}", "'odd'", 64},
         std::tuple{"{f: {transforms: [convert: {type: f32}]}}", "'f'", 32}}) {
-    const Pipeline pipeline = parse(steps);
+    const Pipeline pipeline = parsed_pipeline(steps);
     EXPECT_THAT([&] { (void)pass(pipeline, 1); },
                 ThrowsMessage<ConfigError>(Names("sample 0", field, bits)));
   }
-  EXPECT_EQ(pass(parse("{i: , odd: , f: }"), 1).size(), 1U);
-  const auto fitting = pass(parse("{i: {transforms: [convert: {type: f32}]}}"), 1);
+  EXPECT_EQ(pass(parsed_pipeline("{i: , odd: , f: }"), 1).size(), 1U);
+  const auto fitting = pass(parsed_pipeline("{i: {transforms: [convert: {type: f32}]}}"), 1);
   EXPECT_EQ(fitting.at(0).fields[0].values<float>()[0], 0x1p40F);
 }
 
@@ -363,9 +354,10 @@ TEST_F(AnySize, SamplesWhoseNumbersDoNotFitAreNeverReplaced) {
   LoaderOptions options;
   options.on_corrupt = OnCorrupt::replace;
   for (const char* field : {"i", "f"}) {
-    Loader loader(reader,
-                  parse(fmt::format("{{{}: {{transforms: [convert: {{type: i32}}]}}}}", field)),
-                  options);
+    Loader loader(
+        reader,
+        parsed_pipeline(fmt::format("{{{}: {{transforms: [convert: {{type: i32}}]}}}}", field)),
+        options);
     loader.begin_epoch({.image_size_px = 32});
     EXPECT_THAT(
         [&] { (void)loader.next(); },
@@ -384,7 +376,7 @@ TEST_F(AnySize, TheLargestFloatIsTheLimitAfterRounding) {
                         },
                         {});
   };
-  const Pipeline pipeline = parse("{f: {transforms: [convert: {type: f32}]}}");
+  const Pipeline pipeline = parsed_pipeline("{f: {transforms: [convert: {type: f32}]}}");
   write(std::nextafter(double{FLT_MAX}, HUGE_VAL));
   EXPECT_EQ(pass(pipeline, 1).at(0).fields[0].values<float>()[0], FLT_MAX);
   // Halfway to the next power of two, which would be rounded up.

@@ -50,9 +50,9 @@ TEST(ClassNames, LabelsOfAName) {
 }
 
 TEST(ClassNames, LabelsOfTheSameName) {
-  EXPECT_EQ(labels_of_same_name({}), std::nullopt);
-  EXPECT_EQ(labels_of_same_name({"a", "b"}), std::nullopt);
-  EXPECT_EQ(labels_of_same_name({"a", "b", "c", "b", "a"}), std::pair(1L, 3L));
+  EXPECT_EQ(find_duplicate_name({}), std::nullopt);
+  EXPECT_EQ(find_duplicate_name({"a", "b"}), std::nullopt);
+  EXPECT_EQ(find_duplicate_name({"a", "b", "c", "b", "a"}), std::pair(1L, 3L));
 }
 
 TEST(ClassNames, ClassesThatASubsetLacks) {
@@ -61,9 +61,9 @@ TEST(ClassNames, ClassesThatASubsetLacks) {
   test::write_made_beton(folder / "x.beton",
                          {.samples = 50, .width = 1, .height = 1, .classes = 5});
   const BetonReader reader(folder / "x.beton");
-  const auto all = labels_of(reader, 1, Members(0, 50));
+  const auto all = labels_of(reader, 1, SampleSet(0, 50));
   EXPECT_THAT(all, ElementsAre(0, 1, 2, 3, 4));
-  const auto some = labels_of(reader, 1, choose_members(reader, {.subset = "2"}));
+  const auto some = labels_of(reader, 1, select_samples(reader, {.subset = "2"}));
   EXPECT_THAT(absent_labels(all, some), ElementsAre(2, 3, 4));
   EXPECT_EQ(class_list_text({2, 3, 4}, {"a", "b", "c"}, 2), "2 (c), 3 and 1 more");
 }

@@ -62,9 +62,9 @@ class ExactFilterTest : public ::testing::Test {
  protected:
   ExactFilterTest() {
     BetonWriter writer(path_, {{"weight", FieldType::floating}, {"id", FieldType::integer}}, 3, {});
-    constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+    constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
     constexpr double kWeights[] = {0.1, 0.3, 0.7};
-    constexpr std::int64_t kIds[] = {kMost - 1, kMost, (std::int64_t{1} << 53) + 1};
+    constexpr std::int64_t kIds[] = {kMax - 1, kMax, (std::int64_t{1} << 53) + 1};
     for (std::size_t i = 0; i < 3; ++i) {
       std::array<EncodedValue, 2> values;
       for (EncodedValue& value : values) value.metadata.resize(8);

@@ -120,7 +120,7 @@ TEST_F(OrderTest, EveryOrderKeepsItsSizeAndItsMembers) {
 }
 
 /// The largest number of pages that have samples both before and after a position of the order.
-std::uint64_t most_open_pages(const BetonReader& reader, const Ids& order) {
+std::uint64_t max_open_pages(const BetonReader& reader, const Ids& order) {
   std::map<std::uint64_t, std::pair<std::size_t, std::size_t>> uses;
   for (std::size_t p = 0; p < order.size(); ++p) {
     const auto [at, fresh] = uses.try_emplace(page_of(reader, order[p]), p, p);
@@ -140,10 +140,10 @@ std::uint64_t most_open_pages(const BetonReader& reader, const Ids& order) {
 TEST_F(OrderTest, QuasiRandomHasAtMostItsWindowOfPagesOpen) {
   for (const std::uint64_t window : {1, 2, 3, 5}) {
     const Ids order = ids({.name = "quasi_random", .window_pages = window});
-    EXPECT_LE(most_open_pages(*sorted_, order), window);
+    EXPECT_LE(max_open_pages(*sorted_, order), window);
     EXPECT_EQ(sorted(order), count_up(1201));
   }
-  EXPECT_EQ(most_open_pages(*sorted_, ids({.name = "random"})), 8U) << "the file has 8 pages";
+  EXPECT_EQ(max_open_pages(*sorted_, ids({.name = "random"})), 8U) << "the file has 8 pages";
 }
 
 TEST_F(OrderTest, QuasiRandomOfOnePageShufflesWithinPagesAndTheirOrder) {
@@ -179,7 +179,7 @@ TEST_F(OrderTest, ClassMixingOfASortedFileIsOneClassABatch) {
   EXPECT_LT(mixing.classes_per_batch, 1.2);
   // 10 classes of 120 samples: 10 (1 - .9^20), ignoring the small gain from drawing without
   // replacement.
-  EXPECT_NEAR(mixing.of_random, 8.79, 0.03);
+  EXPECT_NEAR(mixing.expected_classes_per_batch, 8.79, 0.03);
 }
 
 TEST_F(OrderTest, SamplesWithoutBytesShareOnePage) {
@@ -204,7 +204,7 @@ TEST_F(OrderTest, WindowComesFromBatchSizeMemoryOrMebibytes) {
     EXPECT_THROW(static_cast<void>(window_pages(wrong, 512, kPage, kGibibyte)), ConfigError);
 }
 
-TEST_F(OrderTest, RepeatsStandBesideEachOther) {
+TEST_F(OrderTest, RepeatsAreAdjacent) {
   EXPECT_EQ(Ids(ids({.subset = "2", .repeats = 3})), (Ids{0, 0, 0, 1, 1, 1}));
   const Ids order = ids({.name = "random", .repeats = 4});
   ASSERT_EQ(order.size(), 4 * 1201U);

@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-TEST(SplitTest, EachThingIsInOnePartOfTheSizeThatWasAskedFor) {
+TEST(SplitTest, EachSampleIsInOnePartOfTheRequestedSize) {
   const std::vector<std::int64_t> classes(1000, 0);
   const std::array<std::uint64_t, 4> sizes = {1, 0, 333, 666};
   const auto parts = split_stratified(classes, sizes, 5);

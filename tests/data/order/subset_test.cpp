@@ -21,7 +21,7 @@ using testing::ElementsAre;
 using testing::ThrowsMessage;
 
 std::vector<std::uint64_t> ids(const std::string& text, std::uint64_t size) {
-  const Members members = choose_subset(text, size, "x.beton");
+  const SampleSet members = choose_subset(text, size, "x.beton");
   std::vector<std::uint64_t> all;
   for (std::uint64_t i = 0; i < members.size(); ++i) all.push_back(members[i]);
   return all;
@@ -112,7 +112,7 @@ TEST_F(SampleListTest, IsIdentifiedByItsSamples) {
   EXPECT_THROW((void)identity("@"), ConfigError);
 }
 
-TEST(Subset, WhatIsNoneIsRefused) {
+TEST(Subset, InvalidSubsetsAreRefused) {
   for (const char* text : {"random:", "random:0", "random:x", "random:3:", "random:3:x", "random",
                            "a", "3:3", "-1", "1:2:3"}) {
     EXPECT_FALSE(is_subset(text)) << text;
@@ -134,7 +134,8 @@ TEST(Subset, AnOrderHasTheSameDrawWhateverItsSeedAndFiltersIt) {
     std::ranges::sort(all);
     EXPECT_EQ(all, ids("random:20", 100));
   }
-  const Members filtered = choose_members(reader, {.subset = "random:20", .filter = "label == 1"});
+  const SampleSet filtered =
+      select_samples(reader, {.subset = "random:20", .filter = "label == 1"});
   for (std::uint64_t i = 0; i < filtered.size(); ++i) {
     EXPECT_EQ(filtered[i] % 5, 1U);
     EXPECT_TRUE(std::ranges::binary_search(ids("random:20", 100), filtered[i]));

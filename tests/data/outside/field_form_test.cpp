@@ -19,7 +19,7 @@ using test::MadeBatch;
 using test::Names;
 using ::testing::ThrowsMessage;
 
-const FieldForm kImage{
+const TensorSpec kImage{
     .name = "image", .types = {ElementType::u8, ElementType::f32}, .shape = {2, 2, 3}};
 
 template <typename T>
@@ -33,27 +33,27 @@ HostTensor output_of(std::vector<T>& values, ElementType type, std::vector<std::
 TEST(FieldFormTest, AnOutputIsFoundByItsName) {
   const MadeBatch made(3);
   EXPECT_EQ(&find_output(made.fields, kImage, 3, "m"), &made.fields[0]);
-  const FieldForm any{.name = "image", .types = {ElementType::u8}, .shape = {-1, -1, 3}};
+  const TensorSpec any{.name = "image", .types = {ElementType::u8}, .shape = {-1, -1, 3}};
   EXPECT_EQ(&find_output(made.fields, any, 3, "m"), &made.fields[0]);
 }
 
 TEST(FieldFormTest, AMissingOutputIsNamedBesideThoseThatExist) {
   const MadeBatch made(3);
-  const FieldForm mask{.name = "mask", .types = {ElementType::u8}, .shape = {}};
+  const TensorSpec mask{.name = "mask", .types = {ElementType::u8}, .shape = {}};
   EXPECT_THAT([&] { static_cast<void>(find_output(made.fields, mask, 3, "m 5")); },
               ThrowsMessage<ProducerError>(Names("m 5", "mask", "image", "label")));
 }
 
 TEST(FieldFormTest, ATypeOrShapeThatDiffersIsAnErrorWithBoth) {
   const MadeBatch made(3);
-  const auto find = [&](const FieldForm& form, std::int64_t samples) {
-    return [&made, form, samples] {
-      static_cast<void>(find_output(made.fields, form, samples, "m 5"));
+  const auto find = [&](const TensorSpec& spec, std::int64_t samples) {
+    return [&made, spec, samples] {
+      static_cast<void>(find_output(made.fields, spec, samples, "m 5"));
     };
   };
   EXPECT_THAT(find(kImage, 4),
               ThrowsMessage<ProducerError>(Names("m 5", "image", "[4, 2, 2, 3]", "[3, 2, 2, 3]")));
-  FieldForm other = kImage;
+  TensorSpec other = kImage;
   other.shape = {2, 2};
   EXPECT_THAT(find(other, 3), ThrowsMessage<ProducerError>(Names("[3, 2, 2]")));
   other = kImage;

@@ -152,7 +152,7 @@ TEST(OutsideMessageTest, ADeeplyNestedHeaderIsAnError) {
 }
 
 TEST(OutsideMessageTest, AHeaderIsAtMost64KiB) {
-  const std::string spaces(kMaxMessageHeader, ' ');
+  const std::string spaces(kMaxMessageHeaderBytes, ' ');
   EXPECT_THROW(static_cast<void>(parse_outside_message(raw_message(R"({"end":""})" + spaces))),
                ProducerError);
 }

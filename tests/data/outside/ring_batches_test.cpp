@@ -45,7 +45,7 @@ class RingBatchesTest : public ::testing::Test {
     const auto next = batches.next();
     ASSERT_TRUE(next);
     EXPECT_EQ(next->position, (RingPosition{.epoch = epoch, .batch = batch}));
-    EXPECT_TRUE(NumberedBatches::is_right(next->host, epoch, batch));
+    EXPECT_TRUE(NumberedBatches::is_correct(next->host, epoch, batch));
     EXPECT_THAT(next->name, Names(name_, epoch, batch));
   }
 
@@ -77,7 +77,7 @@ TEST_F(RingBatchesTest, TheFirstBatchIsTheOneThatIsNeeded) {
   expect(*batches, 0, 2);
 }
 
-TEST_F(RingBatchesTest, AnyCompletePassWillDoWithoutAPosition) {
+TEST_F(RingBatchesTest, WithoutAPositionAnyCompletePassIsAccepted) {
   const auto batches = open(std::nullopt);
   publish(3, 0);
   expect(*batches, 3, 0);
@@ -134,19 +134,19 @@ TEST_F(RingBatchesTest, BatchesThatAreSkippedAreInTheErrorOfATimeout) {
     publish(epoch, 0);
     publish(epoch, 1);
     ring_->end_pass(epoch, 2);
-    std::string told;
+    std::string message;
     ExitCode code = ExitCode::done;
     try {
       static_cast<void>(late->next());
     } catch (const Error& error) {
       code = error.exit_code();
-      told = error.what();
+      message = error.what();
     }
     const std::string logged = testing::internal::GetCapturedStderr();
     EXPECT_EQ(code, ExitCode::stalled);
     const std::string first = fmt::format("epoch {} batch 0", epoch);
     if (!Names(name_, "epoch 30 batch 1", 2, first, fmt::format("epoch {} batch 1", epoch))
-             .MatchAndExplain(told, nullptr))
+             .MatchAndExplain(message, nullptr))
       continue;
     EXPECT_EQ(test::occurrences(logged, name_), 1) << logged;
     EXPECT_THAT(logged, Names(first, "epoch 30 batch 1"));

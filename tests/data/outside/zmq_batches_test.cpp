@@ -32,18 +32,18 @@ using test::raw_message;
 using ::testing::ThrowsMessage;
 
 /// The socket of a producer, which binds or connects.
-class Pushes {
+class PushSocket {
  public:
-  explicit Pushes(const std::string& endpoint, bool bind = true) {
+  explicit PushSocket(const std::string& endpoint, bool bind = true) {
     const int linger_ms = 30000, ipv6 = endpoint.starts_with("tcp://[") ? 1 : 0;
     zmq_setsockopt(socket_, ZMQ_LINGER, &linger_ms, sizeof linger_ms);
     zmq_setsockopt(socket_, ZMQ_IPV6, &ipv6, sizeof ipv6);
     const auto open = bind ? zmq_bind : zmq_connect;
     EXPECT_EQ(open(socket_, endpoint.c_str()), 0) << zmq_strerror(zmq_errno());
   }
-  Pushes(const Pushes&) = delete;
-  Pushes& operator=(const Pushes&) = delete;
-  ~Pushes() {
+  PushSocket(const PushSocket&) = delete;
+  PushSocket& operator=(const PushSocket&) = delete;
+  ~PushSocket() {
     zmq_close(socket_);
     zmq_ctx_term(context_);
   }
@@ -67,7 +67,7 @@ class Pushes {
 
 /// Waits for a batch. @return false if the wait timed out, as it may on a busy machine, or if the
 /// run was asked to stop.
-bool receives(OutsideBatches& batches) {
+bool try_receive(OutsideBatches& batches) {
   try {
     return batches.next().has_value();
   } catch (const Error& error) {
@@ -112,7 +112,7 @@ TEST_F(ZmqBatchesTest, ABatchArrivesAsItWasSentWhoeverBinds) {
   for (const bool producer_binds : {true, false}) {
     const MadeBatch made(2, /*side=*/64);
     const auto batches = open(producer_binds ? "" : "?bind");
-    Pushes pushes(endpoint(), producer_binds);
+    PushSocket pushes(endpoint(), producer_binds);
     pushes.send(made.message(RingPosition{.epoch = 1, .batch = 5}));
     pushes.send(made.message());
     const auto first = batches->next();
@@ -132,7 +132,7 @@ TEST_F(ZmqBatchesTest, ABatchArrivesAsItWasSentWhoeverBinds) {
 TEST_F(ZmqBatchesTest, ABatchOutlivesItsSource) {
   const MadeBatch made(2, /*side=*/64);
   auto batches = open();
-  Pushes pushes(endpoint());
+  PushSocket pushes(endpoint());
   pushes.send(made.message());
   const auto batch = batches->next();
   ASSERT_TRUE(batch);
@@ -142,7 +142,7 @@ TEST_F(ZmqBatchesTest, ABatchOutlivesItsSource) {
 
 TEST_F(ZmqBatchesTest, AnInvalidMessageIsAnErrorWithItsNumber) {
   const auto batches = open();
-  Pushes pushes(endpoint());
+  PushSocket pushes(endpoint());
   pushes.send(MadeBatch(1).message());
   ASSERT_TRUE(batches->next());
   pushes.send(raw_message("{}"));
@@ -152,7 +152,7 @@ TEST_F(ZmqBatchesTest, AnInvalidMessageIsAnErrorWithItsNumber) {
 
 TEST_F(ZmqBatchesTest, AMessageOfSeveralPartsIsAnError) {
   const auto batches = open();
-  Pushes pushes(endpoint());
+  PushSocket pushes(endpoint());
   pushes.send(MadeBatch(1).message(), ZMQ_SNDMORE);
   pushes.send(MadeBatch(1).message());
   EXPECT_THAT([&] { static_cast<void>(batches->next()); },
@@ -161,7 +161,7 @@ TEST_F(ZmqBatchesTest, AMessageOfSeveralPartsIsAnError) {
 
 TEST_F(ZmqBatchesTest, TheReasonOfAnEndIsInTheError) {
   const auto batches = open();
-  Pushes pushes(endpoint());
+  PushSocket pushes(endpoint());
   pushes.send(raw_message(R"({"end":"disk 7 is full"})"));
   EXPECT_THAT([&] { static_cast<void>(batches->next()); },
               ThrowsMessage<ProducerError>(Names(path(), 1, "disk 7")));
@@ -193,9 +193,9 @@ TEST_F(ZmqBatchesTest, AMessageAboveTheLimitIsNotReceived) {
   ASSERT_GT(large.size(), kLimit);
   with_growing_limits([&](std::chrono::milliseconds limit) {
     const auto batches = open("", {.timeout = limit, .max_message_bytes = kLimit});
-    Pushes pushes(endpoint());
+    PushSocket pushes(endpoint());
     pushes.send(small);
-    if (!receives(*batches)) return false;
+    if (!try_receive(*batches)) return false;
     pushes.send(large);
     EXPECT_EQ(code_of_next(*batches), ExitCode::stalled);
     return true;
@@ -205,13 +205,13 @@ TEST_F(ZmqBatchesTest, AMessageAboveTheLimitIsNotReceived) {
 TEST_F(ZmqBatchesTest, BatchesThatAreSkippedAreInTheErrorOfATimeout) {
   with_growing_limits([&](std::chrono::milliseconds limit) {
     const auto batches = open("", {.timeout = limit}, RingPosition{.epoch = 3, .batch = 20});
-    Pushes pushes(endpoint());
+    PushSocket pushes(endpoint());
     testing::internal::CaptureStderr();
     bool complete = true;
     for (const std::int64_t batch : {5, 6, 7}) {
       const RingPosition at{.epoch = 2, .batch = batch};
       pushes.send(MadeBatch(1).message(at));
-      if (!receives(*batches)) {
+      if (!try_receive(*batches)) {
         complete = false;
         break;
       }
@@ -236,10 +236,10 @@ TEST_F(ZmqBatchesTest, BatchesThatAreSkippedAreInTheErrorOfATimeout) {
 TEST_F(ZmqBatchesTest, ABatchThatIsSkippedDoesNotExtendTheWait) {
   constexpr auto kLimit = 500ms;
   const auto batches = open("", {.timeout = kLimit}, RingPosition{.epoch = 1, .batch = 0});
-  Pushes pushes(endpoint());
+  PushSocket pushes(endpoint());
   for (std::int64_t batch = 0; batch < 3; ++batch)
     pushes.send(MadeBatch(1).message(RingPosition{.epoch = 0, .batch = batch}));
-  if (receives(*batches)) batches->skip({});
+  if (try_receive(*batches)) batches->skip({});
   std::this_thread::sleep_for(kLimit);
   EXPECT_EQ(code_of_next(*batches), ExitCode::stalled);
 }
@@ -248,13 +248,13 @@ TEST_F(ZmqBatchesTest, ARunThatSkipsCanBeAskedToStop) {
   bool stopped = false;
   const auto batches =
       open("", {.stopped = [&] { return stopped; }}, RingPosition{.epoch = 1, .batch = 0});
-  Pushes pushes(endpoint());
+  PushSocket pushes(endpoint());
   for (std::int64_t batch = 0; batch < 3; ++batch)
     pushes.send(MadeBatch(1).message(RingPosition{.epoch = 0, .batch = batch}));
-  ASSERT_TRUE(receives(*batches));
+  ASSERT_TRUE(try_receive(*batches));
   batches->skip({});
   stopped = true;
-  EXPECT_FALSE(receives(*batches));
+  EXPECT_FALSE(try_receive(*batches));
 }
 
 TEST_F(ZmqBatchesTest, AnAddressMayBeIpv6) {
@@ -268,11 +268,11 @@ TEST_F(ZmqBatchesTest, AnAddressMayBeIpv6) {
                                              sizeof loopback) == 0;
   if (probe >= 0) ::close(probe);
   if (!has_ipv6) GTEST_SKIP() << "this host has no IPv6";
-  Pushes pushes("tcp://[::1]:*");
+  PushSocket pushes("tcp://[::1]:*");
   const auto batches = open_outside_batches("zmq://[::1]:" + pushes.port(), {.timeout = 30s});
   batches->begin(std::nullopt);
   pushes.send(MadeBatch(1).message());
-  EXPECT_TRUE(receives(*batches));
+  EXPECT_TRUE(try_receive(*batches));
 }
 
 TEST_F(ZmqBatchesTest, AnAddressThatCannotBeBoundIsAnErrorThatNamesIt) {

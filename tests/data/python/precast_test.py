@@ -337,7 +337,7 @@ class ErrorTest(FileTest):
             self.loader(batch_size=0, pipeline=["no_such"], no_such_option=1)
         for name in ("batch_size", "'no_such'", "no_such_option"):
             self.assertIn(name, str(raised.exception))
-        # The options are not parsed from a text, so the message must not contain a line and a column.
+        # The options are not parsed from YAML text, so the message must not contain a line and a column.
         self.assertNotRegex(str(raised.exception), r":\d+:")
         self.assertIsInstance(raised.exception, ValueError)
         with self.assertRaises(precast.ConfigError):
@@ -639,7 +639,7 @@ class FieldTest(FileTest):
 
     def test_arrays_may_be_buffers(self):
         class Picture:
-            """Like an image of Pillow: `data` is the pixels, not their address."""
+            """Like an image of Pillow: `data` contains the pixels, not their address."""
             mode = "RGB"
 
             def __init__(self, data, **more):

@@ -68,7 +68,7 @@ class WriterTest(FolderTest):
     def test_json_is_what_json_dumps_makes(self):
         values = ["12", "null", "{}", "", 12, None, [1, "a"], {"a": 1.5}, True]
         self.assertEqual([json.loads(text) for text in self.stored("json", values)], values)
-        # Bytes are JSON text.
+        # Bytes are JSON text, which is stored unchanged.
         self.assertEqual(self.stored("json", [b'{"a":  1}', b"12"]), ['{"a":  1}', "12"])
 
     def test_bytes_are_arrays_too(self):
@@ -131,7 +131,7 @@ class FileTest(FolderTest):
         with self.assertRaisesRegex(precast.ConfigError, "cats.*label 0.*'husky'.*dogs.*'siam'"):
             precast.Loader([paths["dogs"], paths["cats"]], 4)
         self.assertEqual(precast.Loader([paths["dogs"], paths["some"]], 4).samples, 4)
-        # Another field may be read.
+        # A field whose classes do not conflict can be read.
         self.assertEqual(precast.Loader([paths["dogs"], paths["cats"]], 4, pipeline={"age": None}).outputs, ["age"])
 
     def test_fields_that_a_batch_cannot_hold(self):

@@ -127,7 +127,7 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"description_offset", 72, 128}, Damage{"description_offset", 72, 193},
         Damage{"description_offset", 72, MadeRing::kBytes},
         Damage{"description_offset", 72, kHuge - 63},
-        Damage{"description_bytes", 80, kMaxRingDescription + 1},
+        Damage{"description_bytes", 80, kMaxRingDescriptionBytes + 1},
         Damage{"description_bytes", 80, kHuge}));
 
 class RingSlotDamageTest : public ::testing::TestWithParam<Damage> {};
@@ -157,24 +157,27 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     Outputs, RingSlotDamageTest,
-    ::testing::Values(
-        Damage{"name", kOutputAt, 0}, Damage{"name", kOutputAt, 0x1b, 1},
-        Damage{"name", kOutputAt + 256, 0x6567616d69}, Damage{"dtype", kOutputAt + 64, 0},
-        Damage{"dtype", kOutputAt + 64, kHuge}, Damage{"dimensions", kOutputAt + 72, 0, 4},
-        Damage{"dimensions", kOutputAt + 72, 9, 4}, Damage{"shape", kOutputAt + 80, 4},
-        Damage{"shape", kOutputAt + 88, kHuge}, Damage{"shape", kOutputAt + 96, kMaxRingSide + 1},
-        Damage{"strides", kOutputAt + 96, kMaxRingSide}, Damage{"strides", kOutputAt + 144, 8},
-        Damage{"strides", kOutputAt + 160, 0}, Damage{"offset", kOutputAt + 208, kHuge - 63},
-        Damage{"offset", kOutputAt + 208, 0}, Damage{"offset", kOutputAt + 208, MadeRing::kBytes},
-        Damage{"offset", kOutputAt + 208, MadeRing::kDataAt + 1}));
+    ::testing::Values(Damage{"name", kOutputAt, 0}, Damage{"name", kOutputAt, 0x1b, 1},
+                      Damage{"name", kOutputAt + 256, 0x6567616d69},
+                      Damage{"dtype", kOutputAt + 64, 0}, Damage{"dtype", kOutputAt + 64, kHuge},
+                      Damage{"dimensions", kOutputAt + 72, 0, 4},
+                      Damage{"dimensions", kOutputAt + 72, 9, 4},
+                      Damage{"shape", kOutputAt + 80, 4}, Damage{"shape", kOutputAt + 88, kHuge},
+                      Damage{"shape", kOutputAt + 96, kMaxRingDimensionSize + 1},
+                      Damage{"strides", kOutputAt + 96, kMaxRingDimensionSize},
+                      Damage{"strides", kOutputAt + 144, 8}, Damage{"strides", kOutputAt + 160, 0},
+                      Damage{"offset", kOutputAt + 208, kHuge - 63},
+                      Damage{"offset", kOutputAt + 208, 0},
+                      Damage{"offset", kOutputAt + 208, MadeRing::kBytes},
+                      Damage{"offset", kOutputAt + 208, MadeRing::kDataAt + 1}));
 
 TEST(RingItemTest, SizesThatOverflowAreErrors) {
   MadeRing ring;
   const RingHeader header = read_ring_header(ring.bytes());
   store(ring, kOutputAt + 72, 4, 4);
-  for (std::size_t i = 1; i < 4; ++i) store(ring, kOutputAt + 80 + 8 * i, kMaxRingSide);
+  for (std::size_t i = 1; i < 4; ++i) store(ring, kOutputAt + 80 + 8 * i, kMaxRingDimensionSize);
   EXPECT_THAT([&] { static_cast<void>(read_ring_item(ring.bytes(), header, 0)); },
-              ThrowsMessage<RingError>(Names("shape", kMaxRingSide)));
+              ThrowsMessage<RingError>(Names("shape", kMaxRingDimensionSize)));
 }
 
 TEST(RingItemTest, ANameWithoutAnEndIsAnError) {
@@ -228,16 +231,16 @@ TEST(RingReaderTest, APublishedNumberThatCannotBeIsAnError) {
 TEST(RingWriterTest, CellsThatAConsumerDamagedDoNotFreeMoreThanItsOwn) {
   MadeRing ring;
   RingWriter writer(ring.bytes(), ring.header, 3);
-  const auto honest = writer.admit({});
-  const auto liar = writer.admit({});
+  const auto intact_admission = writer.admit({});
+  const auto damaged_admission = writer.admit({});
   const auto publish = [&](std::int64_t batch) {
     return writer.publish({.kind = RingKind::end_of_pass, .position = {.epoch = batch}}, nullptr);
   };
-  store(ring, MadeRing::kControlAt + kCellsAt + liar.cell * kCellBytes, kHuge);
+  store(ring, MadeRing::kControlAt + kCellsAt + damaged_admission.cell * kCellBytes, kHuge);
   EXPECT_TRUE(publish(0));
   EXPECT_TRUE(publish(1));
-  store(ring, MadeRing::kControlAt + kCellsAt + liar.cell * kCellBytes, 0);
-  store(ring, MadeRing::kControlAt + kCellsAt + honest.cell * kCellBytes, 1);
+  store(ring, MadeRing::kControlAt + kCellsAt + damaged_admission.cell * kCellBytes, 0);
+  store(ring, MadeRing::kControlAt + kCellsAt + intact_admission.cell * kCellBytes, 1);
   EXPECT_TRUE(publish(2)) << "slots that a consumer has released stay released";
   bool published = true;
   std::jthread waiting([&] { published = publish(3); });

@@ -24,6 +24,11 @@ class NumberedBatches {
             .buffers = slots + 1};
   }
 
+  /// Every byte of a batch.
+  [[nodiscard]] static std::byte value(std::int64_t epoch, std::int64_t number) {
+    return static_cast<std::byte>((epoch * 31 + number * 7) % 199);
+  }
+
   explicit NumberedBatches(const data::RingProducer& ring) : allocator_(ring.allocator()) {}
 
   [[nodiscard]] data::HostBatch make(std::int64_t epoch, std::int64_t number) const {
@@ -40,8 +45,8 @@ class NumberedBatches {
     return batch;
   }
 
-  [[nodiscard]] static bool is_right(const data::HostBatch& batch, std::int64_t epoch,
-                                     std::int64_t number) {
+  [[nodiscard]] static bool is_correct(const data::HostBatch& batch, std::int64_t epoch,
+                                       std::int64_t number) {
     const auto right = [&](std::byte byte) { return byte == value(epoch, number); };
     return batch.fields.size() == 1 && batch.fields[0].name == "image" &&
            batch.fields[0].bytes() == kBatchBytes &&
@@ -51,10 +56,6 @@ class NumberedBatches {
   }
 
  private:
-  static std::byte value(std::int64_t epoch, std::int64_t number) {
-    return static_cast<std::byte>((epoch * 31 + number * 7) % 199);
-  }
-
   data::BufferAllocator allocator_;
 };
 

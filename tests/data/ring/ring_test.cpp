@@ -1,12 +1,10 @@
-// Tests rings between processes: consumers get the batches of a private loader, and the death of a
-// producer or a consumer does not make the others hang.
+// Tests rings between processes: consumers get the same batches as from a private loader, and if a
+// producer or a consumer dies, no other process hangs.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -38,6 +36,7 @@
 #include "tests/data/ring/made_ring.h"
 #include "tests/data/ring/numbered_batches.h"
 #include "tests/data/ring/silent_producer.h"
+#include "tests/support/child.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"
@@ -46,12 +45,14 @@ namespace precast::data {
 namespace {
 
 namespace fs = std::filesystem;
+using test::Child;
 using test::MadeRing;
 using test::NumberedBatches;
+using test::shared_with_children;
 using test::SilentProducer;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kMostRecovery{60};
+constexpr std::chrono::seconds kMaxRecovery{60};
 
 /// How often a test kills a process; PRECAST_RING_KILLS=200 is the long run.
 int kills() {
@@ -65,51 +66,6 @@ std::string fresh_name() {
   return "test-" + std::to_string(::getpid()) + "-" + std::to_string(count++);
 }
 
-/// A child process; killed when the object is destroyed.
-class Child {
- public:
-  /// @param body returns the exit code; if it throws an Error, the exit code is that of the Error.
-  template <typename Body>
-  explicit Child(const Body& body) : id_(::fork()) {
-    if (id_ != 0) return;
-    int code = 99;
-    try {
-      code = body();
-    } catch (const Error& error) {
-      code = static_cast<int>(error.exit_code());
-    } catch (...) {
-    }
-    ::_exit(code);
-  }
-  Child(Child&& other) noexcept : id_(std::exchange(other.id_, -1)) {}
-  Child& operator=(Child&&) = delete;
-  ~Child() {
-    if (id_ > 0) kill();
-  }
-  void kill() {
-    ::kill(id_, SIGKILL);
-    wait();
-  }
-  /// @return its exit code, or 128 + the signal that ended it.
-  int wait() {
-    int status = 0;
-    ::waitpid(std::exchange(id_, -1), &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  }
-
- private:
-  pid_t id_;
-};
-
-/// A value that this process shares with its children.
-template <typename Value>
-std::shared_ptr<Value> shared_with_children() {
-  void* const at =
-      ::mmap(nullptr, sizeof(Value), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  EXPECT_NE(at, MAP_FAILED);
-  return {new (at) Value, [](Value* value) { ::munmap(value, sizeof(Value)); }};
-}
-
 /// Lets children wait until another process calls open(), or ends without doing so.
 class Gate {
  public:
@@ -121,7 +77,7 @@ class Gate {
     if (ends_[1] >= 0) ::close(ends_[1]);
   }
   /// Call in each process that does not call open().
-  void only_wait() { ::close(std::exchange(ends_[1], -1)); }
+  void close_sender() { ::close(std::exchange(ends_[1], -1)); }
   void open(std::size_t waiting) const {
     const std::vector<char> bytes(waiting, 'x');
     EXPECT_EQ(::write(ends_[1], bytes.data(), waiting), static_cast<ssize_t>(waiting));
@@ -136,7 +92,7 @@ class Gate {
 };
 
 /// Whether any process maps the ring's segment or still has the ring's socket.
-bool is_left_behind(const std::string& name) {
+bool has_leftovers(const std::string& name) {
   const auto mentions = [&](const fs::path& path) {
     std::ifstream file(path);
     std::string line;
@@ -147,10 +103,10 @@ bool is_left_behind(const std::string& name) {
   if (mentions("/proc/net/unix")) return true;
   for (const auto& process : fs::directory_iterator("/proc")) {
     if (mentions(process.path() / "maps")) return true;
-    std::error_code gone;
-    for (fs::directory_iterator fd(process.path() / "fd", gone), end; !gone && fd != end;
-         fd.increment(gone)) {
-      const std::string target = fs::read_symlink(fd->path(), gone).string();
+    std::error_code error;
+    for (fs::directory_iterator fd(process.path() / "fd", error), end; !error && fd != end;
+         fd.increment(error)) {
+      const std::string target = fs::read_symlink(fd->path(), error).string();
       if (target.find("precast-ring:" + name) != target.npos) return true;
     }
   }
@@ -158,7 +114,7 @@ bool is_left_behind(const std::string& name) {
 }
 
 TEST(RingProcessTest, FourConsumersReadTheBatchesOfAPrivateLoader) {
-  constexpr std::size_t kConsumers = 4, kMost = 64;
+  constexpr std::size_t kConsumers = 4, kMax = 64;
   constexpr int kSlots = 3;
   const std::vector<EpochRequest> requests = {{.epoch = 0, .image_size_px = 16},
                                               {.epoch = 1, .first_batch = 4, .image_size_px = 24},
@@ -182,7 +138,7 @@ TEST(RingProcessTest, FourConsumersReadTheBatchesOfAPrivateLoader) {
 
   struct Read {
     std::size_t count;
-    std::array<unsigned long, kMost> hashes;
+    std::array<unsigned long, kMax> hashes;
   };
   const auto read = shared_with_children<std::array<Read, kConsumers>>();
   const std::string name = fresh_name();
@@ -190,12 +146,13 @@ TEST(RingProcessTest, FourConsumersReadTheBatchesOfAPrivateLoader) {
   std::vector<Child> consumers;
   for (std::size_t c = 0; c < kConsumers; ++c) {
     consumers.emplace_back([&, c] {
-      gate.only_wait();
+      gate.close_sender();
       if (!gate.wait()) return 98;
-      Read& mine = (*read)[c];
+      Read& consumer_read = (*read)[c];
       RingConsumer ring(name, {});
       while (ring.begin_pass())
-        while (const auto batch = ring.next()) mine.hashes.at(mine.count++) = test::hash(*batch);
+        while (const auto batch = ring.next())
+          consumer_read.hashes.at(consumer_read.count++) = test::hash(*batch);
       return 0;
     });
   }
@@ -220,14 +177,14 @@ TEST(RingProcessTest, FourConsumersReadTheBatchesOfAPrivateLoader) {
     ring.finish();
     return 0;
   });
-  gate.only_wait();
+  gate.close_sender();
   for (Child& consumer : consumers) EXPECT_EQ(consumer.wait(), 0);
   EXPECT_EQ(producer.wait(), 0);
   for (const Read& consumer : *read) {
     const std::span hashes(consumer.hashes.data(), consumer.count);
     EXPECT_EQ(std::vector(hashes.begin(), hashes.end()), expected);
   }
-  EXPECT_FALSE(is_left_behind(name));
+  EXPECT_FALSE(has_leftovers(name));
 }
 
 /// Publishes passes of 50 batches until `stop` is set.
@@ -244,18 +201,19 @@ int produce(const std::string& name, const Gate& gate, const std::atomic<bool>& 
   return 0;
 }
 
-/// Reads all passes and counts the batches. @param hold number of batches that the consumer keeps.
+/// Reads all passes and counts the batches. @param hold the number of batches that the consumer
+/// holds at the same time.
 int consume(const std::string& name, std::atomic<std::int64_t>& count, std::size_t hold) {
   RingConsumer ring(name, {});
   std::vector<HostBatch> held;
   while (auto at = ring.begin_pass()) {
     for (; auto batch = ring.next(); ++at->batch) {
-      if (!NumberedBatches::is_right(*batch, at->epoch, at->batch)) return 96;
+      if (!NumberedBatches::is_correct(*batch, at->epoch, at->batch)) return 96;
       ++count;
       if (held.size() >= hold) held.clear();
       held.push_back(std::move(*batch));
     }
-    // Otherwise, the kept batches, the end of the pass and the next batch would need more slots
+    // Otherwise, the held batches, the end of the pass and the next batch would need more slots
     // than the ring has.
     held.clear();
   }
@@ -268,13 +226,13 @@ TEST(RingProcessTest, ConsumersContinueWhenOneOfThemIsKilledAtAnyMoment) {
   struct Shared {
     std::atomic<bool> stop{false};
     std::array<std::atomic<std::int64_t>, kSurvivors> counts{};
-    std::atomic<std::int64_t> of_killed{0};
+    std::atomic<std::int64_t> killed_count{0};
   };
   const auto shared = shared_with_children<Shared>();
   const std::string name = fresh_name();
   Gate gate;
   Child producer([&] { return produce(name, gate, shared->stop); });
-  gate.only_wait();
+  gate.close_sender();
   ASSERT_TRUE(gate.wait());
   std::vector<Child> survivors;
   for (std::size_t s = 0; s < kSurvivors; ++s)
@@ -282,13 +240,13 @@ TEST(RingProcessTest, ConsumersContinueWhenOneOfThemIsKilledAtAnyMoment) {
   std::minstd_rand random(1);
   Clock::duration slowest{};
   for (int k = 0; k < kills(); ++k) {
-    Child killed([&] { return consume(name, shared->of_killed, 2); });
+    Child killed([&] { return consume(name, shared->killed_count, 2); });
     // Kills the consumer while it joins, while it waits for the start of an epoch, or while it
     // reads.
-    const std::int64_t before = shared->of_killed;
+    const std::int64_t before = shared->killed_count;
     const auto begin = Clock::now();
     const auto reads = static_cast<std::int64_t>(random() % 2 * (random() % 150));
-    while (shared->of_killed < before + reads && Clock::now() - begin < kMostRecovery)
+    while (shared->killed_count < before + reads && Clock::now() - begin < kMaxRecovery)
       std::this_thread::sleep_for(std::chrono::microseconds(50));
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 4000));
     killed.kill();
@@ -297,7 +255,7 @@ TEST(RingProcessTest, ConsumersContinueWhenOneOfThemIsKilledAtAnyMoment) {
       // More batches than the ring has slots, so the slots of the killed consumer must have been
       // freed.
       const std::int64_t enough = count + 2 * kSlots;
-      while (count < enough && Clock::now() - since < kMostRecovery)
+      while (count < enough && Clock::now() - since < kMaxRecovery)
         std::this_thread::sleep_for(std::chrono::microseconds(50));
       ASSERT_GE(count.load(), enough) << "kill " << k;
     }
@@ -306,8 +264,8 @@ TEST(RingProcessTest, ConsumersContinueWhenOneOfThemIsKilledAtAnyMoment) {
   shared->stop = true;
   for (Child& survivor : survivors) EXPECT_EQ(survivor.wait(), 0);
   EXPECT_EQ(producer.wait(), 0);
-  EXPECT_GT(shared->of_killed.load(), 0);
-  EXPECT_FALSE(is_left_behind(name));
+  EXPECT_GT(shared->killed_count.load(), 0);
+  EXPECT_FALSE(has_leftovers(name));
   std::printf("%d kills, others continued after at most %.1f ms\n", kills(),
               std::chrono::duration<double, std::milli>(slowest).count());
 }
@@ -328,17 +286,17 @@ TEST(RingProcessTest, ConsumersEndWithTheCauseWhenTheProducerIsKilledAtAnyMoment
     std::vector<Child> consumers;
     for (std::size_t c = 0; c < kConsumers; ++c) {
       consumers.emplace_back([&] {
-        gate.only_wait();
+        gate.close_sender();
         return gate.wait() ? consume(name, shared->count, 1) : 98;
       });
     }
     Child producer([&] { return produce(name, gate, shared->stop); });
-    gate.only_wait();
+    gate.close_sender();
     // For odd k, kills the producer at any moment after the first batches; for even k, while the
     // ring starts.
     const std::int64_t enough = shared->count + 2;
     const auto begin = Clock::now();
-    while (k % 2 != 0 && shared->count < enough && Clock::now() - begin < kMostRecovery)
+    while (k % 2 != 0 && shared->count < enough && Clock::now() - begin < kMaxRecovery)
       std::this_thread::sleep_for(std::chrono::microseconds(50));
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 12000));
     producer.kill();
@@ -353,9 +311,9 @@ TEST(RingProcessTest, ConsumersEndWithTheCauseWhenTheProducerIsKilledAtAnyMoment
       ended += code == static_cast<int>(ExitCode::peer_failed) ? 1 : 0;
     }
     slowest = std::max(slowest, Clock::now() - since);
-    EXPECT_FALSE(is_left_behind(name));
+    EXPECT_FALSE(has_leftovers(name));
   }
-  EXPECT_LT(slowest, kMostRecovery);
+  EXPECT_LT(slowest, kMaxRecovery);
   EXPECT_GT(ended, 0);
   EXPECT_GT(shared->count.load(), 0);
   std::printf("%d kills, %d consumers ended with the cause, all after at most %.1f ms\n", kills(),
@@ -396,7 +354,7 @@ TEST(RingProcessTest, ANameBelongsToOneProducerUntilItEnds) {
 TEST(RingProcessTest, ADescriptionIsReadWithoutBecomingAConsumer) {
   const std::string name = fresh_name();
   RingOptions options = NumberedBatches::options(name);
-  options.description = std::string(kMaxRingDescription, 'd');
+  options.description = std::string(kMaxRingDescriptionBytes, 'd');
   RingProducer ring(options);
   const NumberedBatches batches(ring);
   EXPECT_EQ(read_ring_description(name), options.description);
@@ -409,8 +367,9 @@ TEST(RingProcessTest, ADescriptionIsReadWithoutBecomingAConsumer) {
   ASSERT_TRUE(consumer.next());
   options.name = fresh_name();
   options.description += 'd';
-  EXPECT_THAT([&] { RingProducer{options}; }, ::testing::ThrowsMessage<ConfigError>(test::Names(
-                                                  kMaxRingDescription, kMaxRingDescription + 1)));
+  EXPECT_THAT([&] { RingProducer{options}; },
+              ::testing::ThrowsMessage<ConfigError>(
+                  test::Names(kMaxRingDescriptionBytes, kMaxRingDescriptionBytes + 1)));
 }
 
 TEST(RingProcessTest, ARingStartsAtTheEarliestPositionOfItsConsumers) {
@@ -437,7 +396,7 @@ TEST(RingProcessTest, ARingStartsAtTheEarliestPositionOfItsConsumers) {
   }
   // The producer notices a moment later that the other consumer has left.
   const auto begin = Clock::now();
-  while (!ring.all_released() && Clock::now() - begin < kMostRecovery)
+  while (!ring.all_released() && Clock::now() - begin < kMaxRecovery)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_TRUE(ring.all_released());
   EXPECT_EQ(ring.samples_delivered(), 24U);
@@ -448,12 +407,12 @@ TEST(RingProcessTest, ARingStartsAtTheEarliestPositionOfItsConsumers) {
 TEST(RingProcessTest, AConsumerThatIsAskedToStopWaitsNoLonger) {
   RingProducer ring(NumberedBatches::options(""));
   bool joined = false;
-  int asked = 0;
+  int polls = 0;
   RingConsumer consumer(ring.connect(), {},
-                        {.stopped = [&] { return joined && ++asked == 2; }, .on_mapped = {}});
+                        {.stopped = [&] { return joined && ++polls == 2; }, .on_mapped = {}});
   joined = true;
   EXPECT_FALSE(consumer.begin_pass());
-  EXPECT_EQ(asked, 2);
+  EXPECT_EQ(polls, 2);
 }
 
 TEST(RingProcessTest, AConsumerCanBeAskedToStopWhileItJoins) {
@@ -461,10 +420,10 @@ TEST(RingProcessTest, AConsumerCanBeAskedToStopWhileItJoins) {
     const std::string name = fresh_name();
     SilentProducer producer(name, queue);
     if (queue == SilentProducer::Queue::one) producer.fill_queue();
-    int asked = 0;
-    EXPECT_THROW(RingConsumer(name, {}, {.stopped = [&] { return ++asked == 2; }, .on_mapped = {}}),
+    int polls = 0;
+    EXPECT_THROW(RingConsumer(name, {}, {.stopped = [&] { return ++polls == 2; }, .on_mapped = {}}),
                  RingError);
-    EXPECT_EQ(asked, 2);
+    EXPECT_EQ(polls, 2);
   }
 }
 
@@ -508,15 +467,15 @@ TEST(RingProcessTest, ABatchCannotBeWrittenTo) {
   EXPECT_EQ(writes.wait(), 128 + SIGSEGV);
 }
 
-/// A producer that is not a RingProducer. It answers a join with a message and a descriptor.
+/// Replaces a RingProducer: replies to a join with a message and a descriptor.
 class FakeProducer {
  public:
   /// @param memfd the descriptor that is passed, unless it is -1; the object owns it.
   FakeProducer(RingReplyMessage reply, int memfd) {
     std::array<int, 2> ends{};
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()), 0);
-    mine_ = ends[0];
-    theirs_ = ends[1];
+    producer_socket_ = ends[0];
+    consumer_socket_ = ends[1];
     iovec part{.iov_base = &reply, .iov_len = sizeof reply};
     alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
     msghdr header{};
@@ -531,17 +490,17 @@ class FakeProducer {
       rights->cmsg_len = CMSG_LEN(sizeof(int));
       std::memcpy(CMSG_DATA(rights), &memfd, sizeof memfd);
     }
-    EXPECT_EQ(::sendmsg(mine_, &header, 0), 32);
+    EXPECT_EQ(::sendmsg(producer_socket_, &header, 0), 32);
     if (memfd >= 0) ::close(memfd);
   }
   FakeProducer(const FakeProducer&) = delete;
   FakeProducer& operator=(const FakeProducer&) = delete;
-  ~FakeProducer() { ::close(mine_); }
-  [[nodiscard]] int connection() const { return theirs_; }
+  ~FakeProducer() { ::close(producer_socket_); }
+  [[nodiscard]] int connection() const { return consumer_socket_; }
 
  private:
-  int mine_ = -1;
-  int theirs_ = -1;
+  int producer_socket_ = -1;
+  int consumer_socket_ = -1;
 };
 
 /// A memfd with these bytes.

@@ -38,11 +38,11 @@ using ::testing::ElementsAre;
 using ::testing::ThrowsMessage;
 
 /// A ring of 3 slots in ordinary memory, with room for the data of one more batch.
-class OneMapping {
+class InProcessRing {
  public:
   static constexpr std::uint64_t kSlots = 3, kCells = 8, kSamples = 4, kBatchBytes = 256;
 
-  OneMapping() : words_(plan().segment_bytes / 8), writer_(bytes(), plan(), kSamples) {
+  InProcessRing() : words_(plan().segment_bytes / 8), writer_(bytes(), plan(), kSamples) {
     for (std::uint64_t i = 0; i <= kSlots; ++i)
       free_.insert(bytes().data() + plan().data_offset + RingWriter::ids_bytes(kSlots, kSamples) +
                    i * kBatchBytes);
@@ -56,7 +56,7 @@ class OneMapping {
   }
   bool publish(std::int64_t epoch, std::int64_t batch) {
     std::byte* const at = take();
-    std::fill_n(at, kBatchBytes, value(epoch, batch));
+    std::fill_n(at, kBatchBytes, NumberedBatches::value(epoch, batch));
     std::shared_ptr<const void> owner(at, [this](auto* data) { give_back(data); });
     return writer_.publish({.position = {.epoch = epoch, .batch = batch},
                             .fields = {{.name = "image",
@@ -66,8 +66,8 @@ class OneMapping {
                             .sample_ids = std::vector(kSamples, static_cast<std::uint64_t>(batch))},
                            std::move(owner));
   }
-  static bool is_right(const RingItem& item) {
-    const std::byte expected = value(item.position.epoch, item.position.batch);
+  static bool is_correct(const RingItem& item) {
+    const std::byte expected = NumberedBatches::value(item.position.epoch, item.position.batch);
     return std::ranges::all_of(item.fields.at(0).values<std::byte>(),
                                [&](std::byte byte) { return byte == expected; }) &&
            item.sample_ids.at(3) == static_cast<std::uint64_t>(item.position.batch);
@@ -82,9 +82,6 @@ class OneMapping {
     header.data_bytes = RingWriter::ids_bytes(kSlots, kSamples) + (kSlots + 1) * kBatchBytes;
     header.segment_bytes = header.data_offset + header.data_bytes;
     return header;
-  }
-  static std::byte value(std::int64_t epoch, std::int64_t batch) {
-    return static_cast<std::byte>((epoch * 31 + batch) % 199);
   }
   std::span<std::byte> bytes() { return std::as_writable_bytes(std::span(words_)); }
   std::byte* take() {
@@ -102,22 +99,22 @@ class OneMapping {
   RingWriter writer_;
 };
 
-/// Takes up to `most` items, keeps up to two of them, and releases them in random order. Expects
-/// that all are correct and in order. @return the number of items taken.
-std::int64_t consume(RingReader& reader, std::uint64_t seed, std::int64_t most) {
+/// Takes up to `max_items` items, holds up to two of them, and releases them in random order.
+/// Expects that all are correct and in order. @return the number of items taken.
+std::int64_t consume(RingReader& reader, std::uint64_t seed, std::int64_t max_items) {
   RandomStream random(seed, 0, 0, RandomUse::test);
   std::deque<std::uint64_t> held;
   RingPosition before{.epoch = -1};
   std::int64_t count = 0;
-  while (count < most) {
+  while (count < max_items) {
     const auto taken = reader.take();
     if (!taken) break;
-    EXPECT_TRUE(OneMapping::is_right(taken->item)) << taken->sequence;
+    EXPECT_TRUE(InProcessRing::is_correct(taken->item)) << taken->sequence;
     EXPECT_LT(before, taken->item.position);
     before = taken->item.position;
     held.push_back(taken->sequence);
     ++count;
-    // The ring has 3 slots, so the next item needs the slot of the third last item.
+    // The ring has 3 slots, so the next item needs the slot of the third-to-last item.
     if (held.front() + 2 == taken->sequence) {
       reader.release(held.front());
       held.pop_front();
@@ -131,9 +128,9 @@ std::int64_t consume(RingReader& reader, std::uint64_t seed, std::int64_t most) 
   return count;
 }
 
-TEST(RingProtocolTest, ConsumersThatJoinAndLeaveReadOnlyWholeBatches) {
+TEST(RingProtocolTest, ConsumersThatJoinAndLeaveReadOnlyCompleteBatches) {
   constexpr std::int64_t kEpochs = 6, kBatches = 200;
-  OneMapping ring;
+  InProcessRing ring;
   std::array<std::int64_t, 4> counts{};
   std::vector<std::unique_ptr<RingReader>> readers;
   std::vector<std::jthread> threads;
@@ -166,14 +163,14 @@ TEST(RingProtocolTest, ConsumersThatJoinAndLeaveReadOnlyWholeBatches) {
 }
 
 /// Waits until the other threads sleep and no longer wake each other.
-void settle() {
+void wait_until_idle() {
   for (int i = 0; i < 5; ++i) test::wait_until_other_threads_sleep();
 }
 
 TEST(RingProtocolTest, TheFastestIsAtMostAsManyBatchesAheadAsThereAreSlots) {
-  OneMapping ring;
-  const auto slow_cell = ring.writer().admit({});
-  const auto slow = ring.reader(slow_cell);
+  InProcessRing ring;
+  const auto slow_admission = ring.writer().admit({});
+  const auto slow = ring.reader(slow_admission);
   const auto fast = ring.reader(ring.writer().admit({}));
   std::atomic<int> published{0};
   std::jthread producer([&] {
@@ -186,16 +183,16 @@ TEST(RingProtocolTest, TheFastestIsAtMostAsManyBatchesAheadAsThereAreSlots) {
       ++taken;
     }
   });
-  settle();
+  wait_until_idle();
   EXPECT_EQ(taken.load(), 3);
   const auto first = slow->take();
   ASSERT_TRUE(first);
-  settle();
+  wait_until_idle();
   EXPECT_EQ(taken.load(), 3) << "the slow consumer has taken an item, but not released it";
   slow->release(first->sequence);
-  settle();
+  wait_until_idle();
   EXPECT_EQ(taken.load(), 4);
-  ring.writer().leave(slow_cell.cell);
+  ring.writer().leave(slow_admission.cell);
   while (taken < 50) std::this_thread::yield();
   ring.writer().stop();
   producer.join();
@@ -211,7 +208,7 @@ std::vector<std::vector<std::int64_t>> read_passes(RingConsumer& ring) {
   while (auto at = ring.begin_pass()) {
     passes.push_back({at->epoch});
     for (; const auto batch = ring.next(); ++at->batch) {
-      EXPECT_TRUE(NumberedBatches::is_right(*batch, at->epoch, at->batch));
+      EXPECT_TRUE(NumberedBatches::is_correct(*batch, at->epoch, at->batch));
       passes.back().push_back(at->batch);
     }
   }
@@ -283,7 +280,7 @@ TEST(RingTest, APassCanBeLeftEarlyAndBatchesBeKept) {
   ASSERT_TRUE(kept);
   reader.reset();
   producer.join();
-  EXPECT_TRUE(NumberedBatches::is_right(*kept, 1, 0));
+  EXPECT_TRUE(NumberedBatches::is_correct(*kept, 1, 0));
   EXPECT_EQ(ring.consumers(), 1) << "the consumer counts as long as one of its batches is in use";
 }
 
@@ -309,7 +306,7 @@ TEST(RingTest, AnErrorOfTheProducerReachesConsumersAfterTheBatchesBeforeIt) {
   EXPECT_THROW(RingConsumer(ring->connect(), later).begin_pass().reset(), RingError);
 }
 
-TEST(RingTest, AProducerThatStopsWithoutAWordIsAnError) {
+TEST(RingTest, AProducerThatEndsWithoutAMessageIsAnError) {
   auto ring = std::make_unique<RingProducer>(NumberedBatches::options(""));
   RingConsumer reader(ring->connect(), {});
   std::jthread stops([&] {

@@ -62,9 +62,9 @@ class SharedLoaderTest : public ::testing::Test {
     return "shared-" + std::to_string(::getpid()) + "-" + std::to_string(count++);
   }
 
-  Hashes expected(const EpochRequest& wanted) {
+  Hashes expected(const EpochRequest& epoch_request) {
     Loader loader(*reader_, standard_train_pipeline(), options_);
-    return test::hashes_of_pass(loader, wanted);
+    return test::hashes_of_pass(loader, epoch_request);
   }
   SharedLoader shared(const std::string& ring, const std::string& description = kDescription) {
     return {*reader_,
@@ -77,8 +77,8 @@ class SharedLoaderTest : public ::testing::Test {
     while (const auto batch = loader.next()) all.push_back(test::hash(*batch));
     return all;
   }
-  static Hashes pass(SharedLoader& loader, const EpochRequest& wanted) {
-    loader.begin_epoch(wanted);
+  static Hashes pass(SharedLoader& loader, const EpochRequest& epoch_request) {
+    loader.begin_epoch(epoch_request);
     return rest_of_pass(loader);
   }
 
@@ -88,10 +88,11 @@ class SharedLoaderTest : public ::testing::Test {
 };
 
 /// A producer in a thread. It publishes batches up to a limit that the test can raise.
-class Served {
+class ProducerThread {
  public:
-  Served(const BetonReader& reader, LoaderOptions options, const std::string& name, int consumers,
-         std::vector<EpochRequest> passes, std::int64_t batches_at_first = 1'000'000)
+  ProducerThread(const BetonReader& reader, LoaderOptions options, const std::string& name,
+                 int consumers, std::vector<EpochRequest> passes,
+                 std::int64_t initial_batches = 1'000'000)
       : reader_(reader),
         ring_({.name = name,
                .slots = kSlots,
@@ -103,11 +104,11 @@ class Served {
                .description = kDescription}),
         options_(std::move(options)),
         passes_(std::move(passes)),
-        allowed_(batches_at_first),
+        allowed_(initial_batches),
         thread_([this, consumers] { run(consumers); }) {}
-  Served(const Served&) = delete;
-  Served& operator=(const Served&) = delete;
-  ~Served() {
+  ProducerThread(const ProducerThread&) = delete;
+  ProducerThread& operator=(const ProducerThread&) = delete;
+  ~ProducerThread() {
     ring_.interrupt();
     allow(1'000'000);
   }
@@ -158,7 +159,7 @@ class Served {
 
 TEST_F(SharedLoaderTest, ReadsAllPassesFromTheRingWithoutThreadsOfItsOwn) {
   const std::string name = fresh_name();
-  Served served(*reader_, options_, name, 1, {request(0), request(1), request(2)});
+  ProducerThread producer_thread(*reader_, options_, name, 1, {request(0), request(1), request(2)});
   SharedLoader loader = shared(name);
   for (const std::int64_t epoch : {0, 1, 2}) {
     EXPECT_THAT(pass(loader, request(epoch)), ElementsAreArray(expected(request(epoch))));
@@ -182,7 +183,8 @@ TEST_F(SharedLoaderTest, LoadsPrivatelyWithoutARing) {
 
 TEST_F(SharedLoaderTest, ARunThatTheRingHasPassedLoadsPrivatelyUntilTheNextPass) {
   const std::string name = fresh_name();
-  Served served(*reader_, options_, name, 1, {request(0), request(1)}, kBatches + 1);
+  ProducerThread producer_thread(*reader_, options_, name, 1, {request(0), request(1)},
+                                 kBatches + 1);
   SharedLoader first = shared(name);
   first.begin_epoch(request(0));
   for (int i = 0; i < 9; ++i) ASSERT_TRUE(first.next());
@@ -194,18 +196,18 @@ TEST_F(SharedLoaderTest, ARunThatTheRingHasPassedLoadsPrivatelyUntilTheNextPass)
   Hashes got;
   for (int i = 0; i < 3; ++i) got.push_back(test::hash(*resumed.next()));
   EXPECT_EQ(rest_of_pass(first).size(), 5U);
-  served.wait_until_published(kBatches);
+  producer_thread.wait_until_published(kBatches);
   for (const unsigned long hash : rest_of_pass(resumed)) got.push_back(hash);
   EXPECT_THAT(got, ElementsAreArray(expected(request(0, 2))));
   EXPECT_GT(resumed.times().processing, 0);
-  served.allow(2 * kBatches);
+  producer_thread.allow(2 * kBatches);
   std::jthread with([&] { EXPECT_EQ(pass(first, request(1)).size(), kBatches); });
   EXPECT_THAT(pass(resumed, request(1)), ElementsAreArray(expected(request(1))));
 }
 
 TEST_F(SharedLoaderTest, ARunThatReachesTheRingInThePassJoinsIt) {
   const std::string name = fresh_name();
-  Served served(*reader_, options_, name, 1, {request(0)}, 10);
+  ProducerThread producer_thread(*reader_, options_, name, 1, {request(0)}, 10);
   SharedLoader first = shared(name);
   first.begin_epoch(request(0));
   for (int i = 0; i < 9; ++i) ASSERT_TRUE(first.next());
@@ -220,7 +222,7 @@ TEST_F(SharedLoaderTest, ARunThatReachesTheRingInThePassJoinsIt) {
     got.push_back(test::hash(*late.next()));
   }
   EXPECT_TRUE(late.on_ring());
-  served.allow(kBatches);
+  producer_thread.allow(kBatches);
   std::jthread with([&] { EXPECT_EQ(rest_of_pass(first).size(), 5U); });
   for (const unsigned long hash : rest_of_pass(late)) got.push_back(hash);
   EXPECT_THAT(got, ElementsAreArray(expected(request(0))));
@@ -229,24 +231,26 @@ TEST_F(SharedLoaderTest, ARunThatReachesTheRingInThePassJoinsIt) {
 
 TEST_F(SharedLoaderTest, WaitsForARingThatIsBehind) {
   const std::string name = fresh_name();
-  Served served(*reader_, options_, name, 1, {request(0), request(1)});
+  ProducerThread producer_thread(*reader_, options_, name, 1, {request(0), request(1)});
   SharedLoader loader = shared(name);
   EXPECT_THAT(pass(loader, request(1, 3)), ElementsAreArray(expected(request(1, 3))));
   EXPECT_EQ(loader.samples_shared(), (kBatches - 3) * options_.batch_size);
-  EXPECT_EQ(served.ring().samples_delivered(), static_cast<std::uint64_t>(loader.samples_shared()));
+  EXPECT_EQ(producer_thread.ring().samples_delivered(),
+            static_cast<std::uint64_t>(loader.samples_shared()));
 }
 
 TEST_F(SharedLoaderTest, LoadsTheRestPrivatelyWhenTheProducerEnds) {
   for (const bool with_reason : {false, true}) {
     const std::string name = fresh_name();
-    auto served = std::make_unique<Served>(*reader_, options_, name, 1, std::vector{request(0)}, 4);
+    auto producer_thread =
+        std::make_unique<ProducerThread>(*reader_, options_, name, 1, std::vector{request(0)}, 4);
     SharedLoader loader = shared(name);
     loader.begin_epoch(request(0));
     Hashes got;
     for (int i = 0; i < 4; ++i) got.push_back(test::hash(*loader.next()));
     EXPECT_TRUE(loader.on_ring());
-    if (with_reason) served->ring().fail(DataError("no reason"));
-    served.reset();
+    if (with_reason) producer_thread->ring().fail(DataError("no reason"));
+    producer_thread.reset();
     for (const unsigned long hash : rest_of_pass(loader)) got.push_back(hash);
     EXPECT_THAT(got, ElementsAreArray(expected(request(0))));
     EXPECT_FALSE(loader.on_ring());
@@ -259,22 +263,22 @@ TEST_F(SharedLoaderTest, JoinsAProducerThatIsStartedAgain) {
   const std::string name = fresh_name();
   SharedLoader loader = shared(name);
   EXPECT_THAT(pass(loader, request(0)), ElementsAreArray(expected(request(0))));
-  Served served(*reader_, options_, name, 1, {request(1)});
+  ProducerThread producer_thread(*reader_, options_, name, 1, {request(1)});
   EXPECT_THAT(pass(loader, request(1)), ElementsAreArray(expected(request(1))));
   EXPECT_EQ(loader.samples_shared(), loader.samples());
 }
 
 TEST_F(SharedLoaderTest, JoinsAProducerThatFailedAndIsStartedAgainInTheSamePass) {
   const std::string name = fresh_name();
-  auto first = std::make_unique<Served>(*reader_, options_, name, 1,
-                                        std::vector{request(0), request(1)}, kBatches);
+  auto first = std::make_unique<ProducerThread>(*reader_, options_, name, 1,
+                                                std::vector{request(0), request(1)}, kBatches);
   SharedLoader loader = shared(name);
   EXPECT_THAT(pass(loader, request(0)), ElementsAreArray(expected(request(0))));
   first->ring().fail(RingError("no reason"));
   first.reset();
   loader.begin_epoch(request(1));
   EXPECT_FALSE(loader.on_ring());
-  const Served again(*reader_, options_, name, 1, {request(1)});
+  const ProducerThread again(*reader_, options_, name, 1, {request(1)});
   // The duration of a training step, longer than the pause between two attempts to join the ring.
   std::this_thread::sleep_for(std::chrono::milliseconds(110));
   EXPECT_THAT(rest_of_pass(loader), ElementsAreArray(expected(request(1))));
@@ -283,7 +287,7 @@ TEST_F(SharedLoaderTest, JoinsAProducerThatFailedAndIsStartedAgainInTheSamePass)
 
 TEST_F(SharedLoaderTest, ARingThatLoadsSomethingElseIsNotUsed) {
   const std::string name = fresh_name();
-  Served served(*reader_, options_, name, 1, {request(0)});
+  ProducerThread producer_thread(*reader_, options_, name, 1, {request(0)});
   SharedLoader other = shared(name, R"({"of":"another test"})");
   EXPECT_THAT(pass(other, request(0)), ElementsAreArray(expected(request(0))));
   EXPECT_EQ(other.samples_shared(), 0);
@@ -293,7 +297,7 @@ TEST_F(SharedLoaderTest, ABatchOfAnotherShapeIsNotUsed) {
   const std::string name = fresh_name();
   EpochRequest large = request(0);
   large.image_size_px = 24;
-  Served served(*reader_, options_, name, 1, {large});
+  ProducerThread producer_thread(*reader_, options_, name, 1, {large});
   SharedLoader loader = shared(name);
   EXPECT_THAT(pass(loader, request(0)), ElementsAreArray(expected(request(0))));
   EXPECT_EQ(loader.samples_shared(), 0);
@@ -301,7 +305,7 @@ TEST_F(SharedLoaderTest, ABatchOfAnotherShapeIsNotUsed) {
 
 TEST_F(SharedLoaderTest, AnEpochThatBeginsAgainIsLoadedAgain) {
   const std::string name = fresh_name();
-  Served served(*reader_, options_, name, 1, {request(0), request(1)});
+  ProducerThread producer_thread(*reader_, options_, name, 1, {request(0), request(1)});
   SharedLoader loader = shared(name);
   loader.begin_epoch(request(0));
   for (int i = 0; i < 6; ++i) ASSERT_TRUE(loader.next());
@@ -311,7 +315,7 @@ TEST_F(SharedLoaderTest, AnEpochThatBeginsAgainIsLoadedAgain) {
 
 TEST_F(SharedLoaderTest, AStopRequestEndsTheWaitForARingThatDoesNotGoOn) {
   const std::string name = fresh_name();
-  Served served(*reader_, options_, name, 1, {request(0)}, 2);
+  ProducerThread producer_thread(*reader_, options_, name, 1, {request(0)}, 2);
   std::atomic<bool> stopped{false};
   SharedLoader loader(*reader_, standard_train_pipeline(), options_,
                       {.name = name,
@@ -331,32 +335,32 @@ TEST_F(SharedLoaderTest, AStopRequestEndsTheWaitForARingThatDoesNotGoOn) {
 TEST_F(SharedLoaderTest, AStopRequestEndsTheWaitForAProducerThatHangs) {
   const std::string name = fresh_name();
   const test::SilentProducer producer(name);
-  int asked = 0;
+  int polls = 0;
   SharedLoader loader(*reader_, standard_train_pipeline(), options_,
                       {.name = name,
                        .description = kDescription,
-                       .options = {.stopped = [&] { return ++asked > 1; }, .on_mapped = {}}});
+                       .options = {.stopped = [&] { return ++polls > 1; }, .on_mapped = {}}});
   testing::internal::CaptureStderr();
   EXPECT_THAT(pass(loader, request(0)), ElementsAreArray(expected(request(0))));
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
-  EXPECT_GT(asked, 1);
+  EXPECT_GT(polls, 1);
 }
 
 TEST_F(SharedLoaderTest, AFullRingIsTriedAgainInTheNextPass) {
   const std::string name = fresh_name();
-  constexpr int kMost = 64;
-  Served served(*reader_, options_, name, kMost, {request(0), request(1)});
+  constexpr int kMax = 64;
+  ProducerThread producer_thread(*reader_, options_, name, kMax, {request(0), request(1)});
   std::deque<RingConsumer> others;
-  for (int i = 0; i < kMost; ++i) others.emplace_back(name, RingJoin{});
+  for (int i = 0; i < kMax; ++i) others.emplace_back(name, RingJoin{});
   SharedLoader loader = shared(name);
   testing::internal::CaptureStderr();
   loader.begin_epoch(request(0));
   const std::string log = testing::internal::GetCapturedStderr();
-  EXPECT_THAT(log, test::Names(kMost));
+  EXPECT_THAT(log, test::Names(kMax));
   EXPECT_EQ(test::occurrences(log, "warning"), 1) << log;
   others.clear();
   // The producer notices a moment later that they have left.
-  while (served.ring().consumers() > 0) std::this_thread::yield();
+  while (producer_thread.ring().consumers() > 0) std::this_thread::yield();
   EXPECT_THAT(rest_of_pass(loader), ElementsAreArray(expected(request(0))));
   EXPECT_EQ(loader.samples_shared(), 0);
   EXPECT_THAT(pass(loader, request(1)), ElementsAreArray(expected(request(1))));
@@ -365,18 +369,18 @@ TEST_F(SharedLoaderTest, AFullRingIsTriedAgainInTheNextPass) {
 
 TEST_F(SharedLoaderTest, ARingThatTakesTooLongIsNotUsedInTheRestOfThePass) {
   const std::string name = fresh_name();
-  Served served(*reader_, options_, name, 0, {request(0), request(1)}, 2);
-  served.wait_until_published(2);
+  ProducerThread producer_thread(*reader_, options_, name, 0, {request(0), request(1)}, 2);
+  producer_thread.wait_until_published(2);
   SharedLoader loader(*reader_, standard_train_pipeline(), options_,
                       {.name = name,
                        .description = kDescription,
                        .options = {},
-                       .patience = std::chrono::seconds(3)});
+                       .timeout = std::chrono::seconds(3)});
   EXPECT_THAT(pass(loader, request(0)), ElementsAreArray(expected(request(0))));
   EXPECT_FALSE(loader.on_ring());
   EXPECT_EQ(loader.samples_shared(), 2 * options_.batch_size);
   // In the next pass, the loader tries to use the ring again.
-  served.allow(2 * kBatches);
+  producer_thread.allow(2 * kBatches);
   EXPECT_THAT(pass(loader, request(1)), ElementsAreArray(expected(request(1))));
   EXPECT_EQ(loader.samples_shared(), (2 + kBatches) * options_.batch_size);
 }

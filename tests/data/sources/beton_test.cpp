@@ -42,7 +42,7 @@ std::vector<std::string> contents(const BetonReader& reader) {
   return all;
 }
 
-TEST(BetonSource, DamagedValuesAreNotHandedOn) {
+TEST(BetonSource, DamagedValuesAreNotReturned) {
   const test::TemporaryFolder folder;
   for (const char* name : {"allfields_w1", "img_jpg_w3"}) {
     const std::vector<std::byte> golden = test::golden_beton(name);

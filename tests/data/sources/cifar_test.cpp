@@ -14,7 +14,7 @@ namespace {
 using test::image_of;
 using test::label_of;
 using test::Names;
-using test::refusing;
+using test::opener;
 using testing::ThrowsMessage;
 
 /// `records` records of CIFAR: label bytes, then three planes of one level each.
@@ -68,12 +68,12 @@ TEST(CifarSource, RefusesWrongSizesAndLabels) {
   auto file = cifar(2, 1);
   file.pop_back();
   test::write_bytes(folder / "data_batch_1.bin", file);
-  EXPECT_THAT(refusing(folder.path()),
+  EXPECT_THAT(opener(folder.path()),
               ThrowsMessage<DataError>(Names(folder / "data_batch_1.bin", 3073, 6145)));
   file = cifar(2, 1);
   file[3073] = std::byte{10};
   test::write_bytes(folder / "data_batch_1.bin", file);
-  EXPECT_THAT(refusing(folder.path()),
+  EXPECT_THAT(opener(folder.path()),
               ThrowsMessage<DataError>(Names(folder / "data_batch_1.bin", "record 1", 10)));
 }
 

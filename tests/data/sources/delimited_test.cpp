@@ -36,11 +36,11 @@ TEST(DelimitedReader, RowsAreFoundAgainByTheirPlace) {
   const std::string_view text = "\n\"a\n\",b\r\n\r\n,\nlast";
   DelimitedReader reader(text, ',', "t");
   std::vector<std::string> row;
-  for (const std::size_t place : {1U, 11U, 13U}) {
+  for (const std::size_t offset : {1U, 11U, 13U}) {
     ASSERT_TRUE(reader.next(row));
-    EXPECT_EQ(reader.offset(), place);
+    EXPECT_EQ(reader.offset(), offset);
     std::vector<std::string> again = {"of", "another", "row"};
-    EXPECT_TRUE(DelimitedReader(text.substr(place), ',', "t").next(again));
+    EXPECT_TRUE(DelimitedReader(text.substr(offset), ',', "t").next(again));
     EXPECT_EQ(again, row);
   }
   EXPECT_FALSE(reader.next(row));

@@ -20,7 +20,7 @@ namespace {
 using test::image_of;
 using test::listing;
 using test::Names;
-using test::refusing;
+using test::opener;
 using testing::ElementsAre;
 using testing::ThrowsMessage;
 
@@ -48,20 +48,20 @@ TEST(FolderSource, LooksThroughFoldersAroundAllClasses) {
 TEST(FolderSource, RefusesWhatIsNoClassTree) {
   const test::TemporaryFolder folder;
   std::filesystem::create_directories(folder / "empty");
-  EXPECT_THAT(refusing(folder / "empty"),
+  EXPECT_THAT(opener(folder / "empty"),
               ThrowsMessage<DataError>(Names(folder / "empty", ".jpeg", 0)));
   const auto jpeg = test::jpeg_file(test::gradient(8, 8));
   test::put_file(folder / "flat" / "a.jpg", jpeg);
-  EXPECT_THAT(refusing(folder / "flat"),
+  EXPECT_THAT(opener(folder / "flat"),
               ThrowsMessage<DataError>(Names(folder / "flat", "--labels", 1)));
   test::make_class_tree(folder / "hole");
   std::filesystem::create_directories(folder / "hole" / "cow");
-  EXPECT_THAT(refusing(folder / "hole"), ThrowsMessage<DataError>(Names(folder / "hole", "'cow'")));
+  EXPECT_THAT(opener(folder / "hole"), ThrowsMessage<DataError>(Names(folder / "hole", "'cow'")));
   test::make_class_tree(folder / "splits" / "train");
   test::make_class_tree(folder / "splits" / "val");
-  EXPECT_THAT(refusing(folder / "splits"),
+  EXPECT_THAT(opener(folder / "splits"),
               ThrowsMessage<DataError>(Names(folder / "splits", "train, val")));
-  EXPECT_THAT(refusing(folder / "nothing"),
+  EXPECT_THAT(opener(folder / "nothing"),
               ThrowsMessage<IoError>(Names(folder / "nothing", std::strerror(ENOENT))));
 }
 
@@ -96,12 +96,12 @@ TEST(FolderSource, NamesWhatItLeavesOutAndWhy) {
   EXPECT_THAT(source->class_names(), ElementsAre("cat", "dog"));
   EXPECT_EQ(source->size(), 2U);
   EXPECT_EQ(source->notes(), (Tally{{"skipped_files", 6}}));
-  const auto& left_out = source->left_out().by_reason();
-  ASSERT_EQ(left_out.size(), 3U);
-  EXPECT_EQ(left_out.at("hidden").count, 4U);
-  EXPECT_THAT(left_out.at("hidden").first, testing::Contains(".ipynb_checkpoints/1.jpg"));
-  EXPECT_THAT(left_out.at("in no class folder").first, ElementsAre("logo.png"));
-  EXPECT_THAT(left_out.at("not named as an image").first, ElementsAre("cat/notes.txt"));
+  const auto& skipped_files = source->skipped_files().by_reason();
+  ASSERT_EQ(skipped_files.size(), 3U);
+  EXPECT_EQ(skipped_files.at("hidden").count, 4U);
+  EXPECT_THAT(skipped_files.at("hidden").first, testing::Contains(".ipynb_checkpoints/1.jpg"));
+  EXPECT_THAT(skipped_files.at("in no class folder").first, ElementsAre("logo.png"));
+  EXPECT_THAT(skipped_files.at("not named as an image").first, ElementsAre("cat/notes.txt"));
 }
 
 TEST(FolderSource, ImagesOfOtherFormatsAreNotPassedOver) {

@@ -15,7 +15,7 @@ namespace {
 using test::image_of;
 using test::label_of;
 using test::Names;
-using test::refusing;
+using test::opener;
 using testing::ThrowsMessage;
 
 std::vector<std::byte> idx(std::uint32_t magic, const std::vector<std::uint32_t>& shape,
@@ -76,7 +76,7 @@ TEST(IdxSource, RefusesSizesThatDoNotMatch) {
                           const std::vector<std::byte>& label_bytes, const auto&... facts) {
     test::write_bytes(images, image_bytes);
     test::write_bytes(labels, label_bytes);
-    EXPECT_THAT(refusing(images), ThrowsMessage<DataError>(Names(folder.path(), facts...)));
+    EXPECT_THAT(opener(images), ThrowsMessage<DataError>(Names(folder.path(), facts...)));
   };
   const auto good = idx(0x803, {4, 2, 2}, 16);
   const auto good_labels = idx(0x801, {4}, 4);
@@ -91,7 +91,7 @@ TEST(IdxSource, RefusesSizesThatDoNotMatch) {
   expect(good, good, labels, "0x801", "0x803");
   std::filesystem::remove(labels);
   test::write_bytes(images, good);
-  EXPECT_THAT(refusing(images), ThrowsMessage<DataError>(Names(images, labels)));
+  EXPECT_THAT(opener(images), ThrowsMessage<DataError>(Names(images, labels)));
 }
 
 TEST(IdxSource, AFileShorterThanItsHeaderIsAnErrorWithBothSizes) {
@@ -101,7 +101,7 @@ TEST(IdxSource, AFileShorterThanItsHeaderIsAnErrorWithBothSizes) {
   const auto expect = [&](const std::vector<std::byte>& whole, std::size_t size,
                           const std::filesystem::path& path, std::size_t header_bytes) {
     test::write_bytes(path, std::span(whole).first(size));
-    EXPECT_THAT(refusing(images), ThrowsMessage<DataError>(Names(path, header_bytes, size)));
+    EXPECT_THAT(opener(images), ThrowsMessage<DataError>(Names(path, header_bytes, size)));
   };
   const auto whole_images = idx(0x803, {4, 2, 2}, 16);
   const auto whole_labels = idx(0x801, {4}, 4);
@@ -116,11 +116,11 @@ TEST(IdxSource, RefusesADamagedGzipFile) {
   const std::filesystem::path path = folder / "a-images-idx3-ubyte.gz";
   write_gzip(path, idx(0x803, {400, 20, 20}, 160000));
   write_gzip(folder / "a-labels-idx1-ubyte.gz", idx(0x801, {400}, 400));
-  EXPECT_NO_THROW(refusing(path)());
+  EXPECT_NO_THROW(opener(path)());
   const std::vector<std::byte> whole = test::read_bytes(path);
   for (std::size_t size = 2; size < whole.size() - 8; size += 5) {
     test::write_bytes(path, std::span(whole).first(size));
-    EXPECT_THROW(refusing(path)(), DataError) << size;
+    EXPECT_THROW(opener(path)(), DataError) << size;
   }
 }
 

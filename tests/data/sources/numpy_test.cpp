@@ -81,27 +81,26 @@ TEST(NumpySource, EveryArrayOfAnArchiveIsAFieldOfItsKind) {
     EXPECT_EQ(types["texts"], "bytes");
     EXPECT_EQ(types["f16_rows"], "ndarray");
     EXPECT_EQ(types["complex"], "ndarray");
-    // `masks` is not a name that stands for images.
+    // `masks` is not one of the names that mark an array as images.
     EXPECT_EQ(types["masks"], "ndarray");
   }
 }
 
-TEST(NumpySource, WhatCannotBeReadIsToldWithTheWayOut) {
-  const auto refusing = [](const char* file) {
+TEST(NumpySource, UnsupportedArraysAreRefusedWithAHint) {
+  const auto opener = [](const char* file) {
     return [file] { (void)open_source(kGolden / file); };
   };
-  EXPECT_THAT(refusing("fortran.npy"),
+  EXPECT_THAT(opener("fortran.npy"),
               ThrowsMessage<DataError>(
                   Names(kGolden / "fortran.npy", "fortran_order", "numpy.ascontiguousarray")));
-  EXPECT_THAT(refusing("big_endian.npy"),
+  EXPECT_THAT(opener("big_endian.npy"),
               ThrowsMessage<DataError>(Names(kGolden / "big_endian.npy", "newbyteorder('<')")));
-  EXPECT_THAT(refusing("objects.npy"),
+  EXPECT_THAT(opener("objects.npy"),
               ThrowsMessage<DataError>(Names(kGolden / "objects.npy", "'|O'")));
-  EXPECT_THAT(refusing("unicode.npy"),
+  EXPECT_THAT(opener("unicode.npy"),
               ThrowsMessage<DataError>(Names(kGolden / "unicode.npy", "'<U4'")));
-  EXPECT_THAT(refusing("record.npy"), ThrowsMessage<DataError>(Names(kGolden / "record.npy")));
-  EXPECT_THAT(refusing("splits.npz"),
-              ThrowsMessage<DataError>(Names(3, "'x_train'", 2, "'x_test'")));
+  EXPECT_THAT(opener("record.npy"), ThrowsMessage<DataError>(Names(kGolden / "record.npy")));
+  EXPECT_THAT(opener("splits.npz"), ThrowsMessage<DataError>(Names(3, "'x_train'", 2, "'x_test'")));
 }
 
 TEST(NumpySource, NumbersOfASizeThatNumpyHasNotAreRefused) {
@@ -126,7 +125,7 @@ void put_npy(const std::filesystem::path& path, const std::vector<std::int64_t>&
   write_npy(path, dtype, shape, bytes);
 }
 
-TEST(NumpySource, LabelsLieBesideOrAreNamed) {
+TEST(NumpySource, LabelsAreFoundBesideTheImagesOrByName) {
   const test::TemporaryFolder folder;
   for (const auto& [images, labels] :
        std::vector<std::pair<std::string, std::string>>{{"x_train", "y_train"},
@@ -171,7 +170,7 @@ TEST(NumpySource, LabelsLieBesideOrAreNamed) {
 }
 
 /// Writes a .npz. Arrays whose name contains `im` or begins with `x` have the shape of images
-/// (uint8); the others are three integers.
+/// (uint8); every other array consists of three integers.
 void put_npz(const std::filesystem::path& path, const std::vector<std::string>& arrays) {
   const test::TemporaryFolder folder;
   ZipWriter zip(path);

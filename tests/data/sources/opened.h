@@ -19,8 +19,7 @@ inline const data::ImageInput& image_of(const data::Sample& sample) {
 }
 /// @}
 
-/// The names of all samples, without the part up to the last `root`, with their labels: `cat/a.JPEG
-/// 0`.
+/// A line for each sample: its name after the last `root`, and its label, such as `cat/a.JPEG 0`.
 inline std::vector<std::string> listing(const data::Source& source, const std::string& root) {
   std::vector<std::string> lines;
   for (std::uint64_t i = 0; i < source.size(); ++i) {
@@ -32,7 +31,7 @@ inline std::vector<std::string> listing(const data::Source& source, const std::s
 }
 
 /// A callable that opens `path`, for matchers of the exception that open_source throws.
-inline auto refusing(const std::filesystem::path& path, const std::string& kind = "auto") {
+inline auto opener(const std::filesystem::path& path, const std::string& kind = "auto") {
   return [path, kind] { (void)data::open_source(path, kind); };
 }
 

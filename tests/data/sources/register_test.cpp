@@ -13,17 +13,17 @@ namespace precast::data {
 namespace {
 
 using test::Names;
-using test::refusing;
+using test::opener;
 using testing::ThrowsMessage;
 
 TEST(OpenSource, ListsItsKindsForWhatItDoesNotKnow) {
   const test::TemporaryFolder folder;
   test::write_bytes(folder / "a.odd", std::vector<std::byte>(3073));
-  EXPECT_THAT(refusing(folder / "a.odd"),
+  EXPECT_THAT(opener(folder / "a.odd"),
               ThrowsMessage<DataError>(Names(folder / "a.odd", "cifar", "folder", "idx", "tar")));
-  EXPECT_THAT(refusing(folder / "a.odd", "tra"),
+  EXPECT_THAT(opener(folder / "a.odd", "tra"),
               ThrowsMessage<ConfigError>(Names("kind", "'tra'", "'tar'")));
-  // If a kind is given, it is used even if the file does not look like it.
+  // A kind that is given is used even for a file that does not look like it.
   EXPECT_EQ(open_source(folder / "a.odd", "cifar")->size(), 1U);
 }
 

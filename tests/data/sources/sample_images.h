@@ -25,8 +25,9 @@ std::vector<std::byte> encode_jpeg(std::vector<unsigned char> samples, int heigh
 
 /// The colour space or the form of a JPEG file.
 enum class JpegKind { rgb, grey, cmyk, progressive, three_scans };
-/// A JPEG of quality 95. three_scans: a baseline JPEG with one scan per colour component. cmyk:
-/// stores the image's channels and 255 unchanged, which are Adobe's inverted inks.
+/// A JPEG of quality 95. three_scans: a baseline JPEG with one scan per colour component. cmyk: the
+/// image's three channels and 255, stored as they are; since Adobe stores inks inverted, they
+/// decode to the image's colours without black.
 std::vector<std::byte> jpeg_file(const data::Image& image, JpegKind kind = JpegKind::rgb);
 
 /// A PNG file with 8 bits per channel. @param channels 1 grey, 2 grey and alpha, 3 RGB, 4 RGB and

@@ -1,4 +1,4 @@
-// Which column of a table has the labels, and the names that columns may have.
+// Tests which column of a table has the labels, and which names columns may have.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ namespace precast::data {
 namespace {
 
 using test::Names;
-using test::refusing;
+using test::opener;
 using testing::ElementsAre;
 using testing::ThrowsMessage;
 
@@ -60,7 +60,7 @@ TEST(ColumnNames, ThatAFieldCannotHaveAreNamedWithTheirPlace) {
   const test::TemporaryFolder folder;
   const auto opening = [&](const std::string& text) {
     write_file(folder / "a.csv", text);
-    return refusing(folder / "a.csv");
+    return opener(folder / "a.csv");
   };
   // As pandas writes by default, with the index.
   EXPECT_THAT(opening(",image,label\n0,a.jpg,1\n"),
@@ -70,9 +70,9 @@ TEST(ColumnNames, ThatAFieldCannotHaveAreNamedWithTheirPlace) {
   EXPECT_THAT(opening("image,étiquette\na.jpg,1\n"),
               ThrowsMessage<DataError>(Names(folder / "a.csv", "column 2", "'étiquette'")));
   write_file(folder / "a.jsonl", R"({"n": 1, "": 2})");
-  EXPECT_THAT(refusing(folder / "a.jsonl"),
+  EXPECT_THAT(opener(folder / "a.jsonl"),
               ThrowsMessage<DataError>(Names(folder / "a.jsonl", "column 2")));
-  // Beyond the bytes that the file stores.
+  // A dataset stores 16 bytes of a name, and the letter that is not ASCII comes after them.
   EXPECT_NO_THROW(opening("a_name_of_16_chaé\n1\n")());
 }
 

@@ -25,7 +25,7 @@ namespace {
 using test::image_of;
 using test::label_of;
 using test::Names;
-using test::refusing;
+using test::opener;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::ThrowsMessage;
@@ -85,8 +85,8 @@ TEST(TableSource, AFirstLineThatIsASampleIsAnError) {
                                                         {"cat,0\ndog,1\n", "'0'"},
                                                         {"5,0,0,0\n4,0,1,0\n", "'5'"}})
     EXPECT_THAT(opening(text), ThrowsMessage<DataError>(Names(folder / "a.csv", name))) << text;
-  // Names of numbers (years, wavelengths, classes, or pandas' names for an array or a single
-  // column), of texts, and of images.
+  // Valid headers, although some names are numbers: years, wavelengths, classes, or the default
+  // names that pandas gives to an array or a single column.
   for (const char* text :
        {"id,x\n1,2\n", "0,1,2,label\n5,6,7,cat\n", "1990,1991\n3,4\n", "400.5,401\n0.2,0.1\n",
         "path,3,7,11\nx.jpg,0,1,0\n", "0\n5\n", "2024,n\na text,1\n", "image,label\nx.jpg,1\n"})
@@ -195,7 +195,7 @@ TEST(TableSource, TextsOfJsonAreNeverNumbersAndKeepTheirKindBesideThem) {
   EXPECT_EQ(text(1, 3), R"("true")");
 }
 
-TEST(TableSource, AFieldWantedAsTextIsWhatStandsInTheList) {
+TEST(TableSource, AFieldRequestedAsTextKeepsTheTextOfTheList) {
   const test::TemporaryFolder folder;
   write_file(folder / "a.csv", "n,x,a_name_of_17_char\n1,1.50,a.jpg\n2,2,b.jpg\n");
   const auto source = open_table(folder / "a.csv", {.texts = {"x", "a_name_of_17_cha"}});
@@ -261,7 +261,7 @@ TEST(TableSource, HoldsEightBytesARow) {
   for (const char* name : {"a.csv", "a.jsonl"}) {
     const std::size_t before = heap_bytes();
     const auto source = open_source(folder / name);
-    // Not under a sanitizer.
+    // Under a sanitizer, heap_bytes() is 0.
     if (before > 0) {
       EXPECT_LT(heap_bytes(), before + 12 * kRows) << name;
     }
@@ -351,7 +351,7 @@ TEST(TableSource, OtherListsAreJson) {
     EXPECT_EQ(nlohmann::json::parse(std::get<std::string>(source->sample(0).values[0])),
               nlohmann::json::parse(first));
   }
-  // Deeper than the format's arrays.
+  // Nested more deeply than the 32 dimensions that an array may have.
   const std::string deep = std::string(33, '[') + "1" + std::string(33, ']');
   write_file(folder / "a.jsonl", fmt::format("{{\"x\": {}}}\n", deep));
   EXPECT_THAT(kinds_of(*open_source(folder / "a.jsonl")), ElementsAre("json"));
@@ -399,7 +399,7 @@ TEST(TableSource, NestedValuesAreJsonAndDamagedListsAreTold) {
   ASSERT_EQ(facts.size(), bad.size());
   for (std::size_t i = 0; i < bad.size(); ++i) {
     write_file(folder / bad[i].first, bad[i].second);
-    EXPECT_THAT(refusing(folder / bad[i].first),
+    EXPECT_THAT(opener(folder / bad[i].first),
                 ThrowsMessage<DataError>(
                     AllOf(Names(folder / bad[i].first), test::NamesMatcher(facts[i]))));
   }

@@ -22,7 +22,7 @@ namespace {
 using test::image_of;
 using test::label_of;
 using test::Names;
-using test::refusing;
+using test::opener;
 using testing::ElementsAre;
 using testing::ThrowsMessage;
 
@@ -82,7 +82,7 @@ class WebDatasetTest : public ::testing::Test {
   test::TemporaryFolder folder_;
 };
 
-TEST_F(WebDatasetTest, EndingsTellFieldsAndShardsFollowEachOther) {
+TEST_F(WebDatasetTest, ExtensionsDetermineFieldsAndShardsAreConcatenated) {
   std::filesystem::remove(folder_ / "shards-1.tar");
   write_tar(folder_ / "shards-1.tar", {{"2.jpg", "J2"},
                                        {"2.seg.png", "P2"},
@@ -128,20 +128,20 @@ TEST_F(WebDatasetTest, BracesStandForShardsInTheirOrder) {
   ASSERT_EQ(source->size(), 4U);
   EXPECT_THAT(source->sample(0).name, Names("shards-2.tar:x/0"));
   EXPECT_THAT(source->sample(3).name, Names("shards-0.tar:x/1"));
-  EXPECT_THAT(refusing(folder_ / "shards-{0..2}.tar"),
+  EXPECT_THAT(opener(folder_ / "shards-{0..2}.tar"),
               ThrowsMessage<IoError>(Names(folder_ / "shards-1.tar", std::strerror(ENOENT))));
-  EXPECT_THAT(refusing(folder_ / "shards-{0,2}.tar", "tar"),
+  EXPECT_THAT(opener(folder_ / "shards-{0,2}.tar", "tar"),
               ThrowsMessage<ConfigError>(Names(folder_ / "shards-0.tar", "tar", "WebDataset")));
 }
 
 TEST_F(WebDatasetTest, AListOfOneNameOpensIt) {
   std::filesystem::copy(folder_ / "shards-0.tar", folder_ / "only-07.tar");
   EXPECT_EQ(open_source(folder_ / "only-{07..07}.tar")->size(), 2U);
-  EXPECT_THAT(refusing(folder_ / "only-{08..08}.tar"),
+  EXPECT_THAT(opener(folder_ / "only-{08..08}.tar"),
               ThrowsMessage<IoError>(Names(folder_ / "only-08.tar", std::strerror(ENOENT))));
-  EXPECT_THAT(refusing(folder_ / (std::string(5000, 'x') + ".tar")),
+  EXPECT_THAT(opener(folder_ / (std::string(5000, 'x') + ".tar")),
               ThrowsMessage<IoError>(Names(std::strerror(ENAMETOOLONG))));
-  EXPECT_THAT(refusing(folder_ / (std::string(5000, 'x') + "{0..1}.tar")),
+  EXPECT_THAT(opener(folder_ / (std::string(5000, 'x') + "{0..1}.tar")),
               ThrowsMessage<IoError>(Names(std::strerror(ENAMETOOLONG))));
 }
 
@@ -195,7 +195,7 @@ TEST_F(WebDatasetTest, ATarOfClassFoldersIsNoShard) {
   EXPECT_EQ(open_source(folder_ / "classes.tar")->class_names().size(), 2U);
 }
 
-TEST_F(WebDatasetTest, EndingsMeanTheSameInAnyLettersAndDotFilesNothing) {
+TEST_F(WebDatasetTest, ExtensionsIgnoreCaseAndDotFilesAreSkipped) {
   write_tar(folder_ / "odd.tar", {{"._0.jpg", "x"},
                                   {"0.JPG", "a"},
                                   {"0.CLS", "1"},
@@ -211,7 +211,7 @@ TEST_F(WebDatasetTest, EndingsMeanTheSameInAnyLettersAndDotFilesNothing) {
 
 TEST_F(WebDatasetTest, AMemberTwiceInASampleIsRefused) {
   write_tar(folder_ / "twice.tar", {{"0.jpg", "a"}, {"0.cls", "1"}, {"0.jpg", "b"}});
-  EXPECT_THAT(refusing(folder_ / "twice.tar"),
+  EXPECT_THAT(opener(folder_ / "twice.tar"),
               ThrowsMessage<DataError>(Names(folder_ / "twice.tar", "0.jpg")));
 }
 

@@ -9,6 +9,7 @@
 #include "data/write/register.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
+#include "tests/data/transforms/parsed_pipeline.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 
@@ -120,17 +121,10 @@ TEST_F(BatchSourceTest, TheLabelMayStandBeforeTheImage) {
 
 TEST_F(BatchSourceTest, OutputsOfAPipelineComeAsItSays) {
   open("masks_w1");
-  Diagnostics diagnostics;
-  TransformRegistries registries;
-  register_transforms(registries);
-  const ConfigNode file = parse_yaml(
-      "train: {ids: sample_id, label: , image: [center_crop], planar: {field: image, transforms: "
+  const Pipeline pipeline = test::parsed_pipeline(
+      "{ids: sample_id, label: , image: [center_crop], planar: {field: image, transforms: "
       "[center_crop, convert: {type: f16}, layout: {order: nchw}]}, mask: {geometry_of: image}, "
-      "vector: }\n",
-      "r.yaml", diagnostics);
-  const Pipeline pipeline = parse_pipeline(*file.find("train"), "pipeline.train", registries,
-                                           standard_train_pipeline(), diagnostics);
-  diagnostics.throw_if_errors();
+      "vector: }");
   LoaderOptions options;
   options.batch_size = 4;
   const auto source = make_batch_source(*reader_, pipeline, options, {}, at::kCPU, at::kFloat);

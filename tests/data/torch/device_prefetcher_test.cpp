@@ -29,7 +29,7 @@ using test::QueuedDevice;
 using test::value_of;
 
 constexpr std::size_t kDepth = 2;
-constexpr std::size_t kMostInUse = 4;
+constexpr std::size_t kMaxInUse = 4;
 
 /// The interface that DevicePrefetcher needs, implemented with a QueuedDevice. A kernel inverts the
 /// bits of the first field.
@@ -119,7 +119,7 @@ struct Rig {
 
   explicit Rig(const QueuedDevice::Options& options, std::int64_t bad = -1)
       : device(options), consumer(device) {
-    batches = std::make_unique<Prefetcher>(QueuedCopies(device), kDepth, kMostInUse, memory, bad,
+    batches = std::make_unique<Prefetcher>(QueuedCopies(device), kDepth, kMaxInUse, memory, bad,
                                            options.seed);
   }
 
@@ -231,7 +231,7 @@ TEST_P(DevicePrefetcherTest, ARingWithFewSlotsGetsThemBack) {
     HostMemory memory;
     Consumer consumer(device);
     int kept = 0;
-    DevicePrefetcher<QueuedCopies, RingSource> batches(QueuedCopies(device), kDepth, kMostInUse,
+    DevicePrefetcher<QueuedCopies, RingSource> batches(QueuedCopies(device), kDepth, kMaxInUse,
                                                        memory, kept);
     for (const std::int64_t epoch : {0, 1}) {
       batches.begin_epoch({.epoch = epoch, .image_size_px = 4});
@@ -327,7 +327,7 @@ TEST_P(DevicePrefetcherTest, BatchesOfALoaderAreThoseItMakes) {
   const Pipeline pipeline = standard_train_pipeline();
   const auto [copies, consumer] = GetParam();
   QueuedDevice device({.copies = copies, .consumer = consumer});
-  DevicePrefetcher<QueuedCopies, Loader> batches(QueuedCopies(device), kDepth, kMostInUse, reader,
+  DevicePrefetcher<QueuedCopies, Loader> batches(QueuedCopies(device), kDepth, kMaxInUse, reader,
                                                  pipeline, loading);
   Loader loader(reader, pipeline, loading);
   for (const std::int64_t epoch : {0, 1}) {
@@ -375,9 +375,9 @@ TEST(DevicePrefetcherMemoryTest, BatchesInUseAreLimitedIfTheHostIsFasterThanTheD
     rig.take(kBatches);
   }
   // next() waits for every batch except those that may be in use after its last call.
-  EXPECT_EQ(rig.device.waits(), 3 * kBatches - static_cast<int>(kMostInUse));
+  EXPECT_EQ(rig.device.waits(), 3 * kBatches - static_cast<int>(kMaxInUse));
   constexpr std::size_t kBlocksOfBatch = 3;
-  EXPECT_LE(rig.device.blocks(), kBlocksOfBatch * (kMostInUse + kDepth + 1));
+  EXPECT_LE(rig.device.blocks(), kBlocksOfBatch * (kMaxInUse + kDepth + 1));
   EXPECT_EQ(rig.wrong_values(), 0U);
 }
 

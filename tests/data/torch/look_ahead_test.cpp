@@ -43,7 +43,7 @@ TEST_F(LookAheadTest, GoodItemsComeBeforeTheFailureBehindThem) {
   EXPECT_EQ(next(), std::nullopt);
 }
 
-TEST_F(LookAheadTest, AnItemInHandDoesNotWaitForOneThatIsNotReady) {
+TEST_F(LookAheadTest, AReadyItemDoesNotWaitForTheNextOne) {
   EXPECT_EQ(next(), 0);
   ready_ = false;
   EXPECT_EQ(next(), 1);

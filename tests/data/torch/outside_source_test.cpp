@@ -58,22 +58,22 @@ class PreparedBatches final : public OutsideBatches {
 class OutsideSourceTest : public ::testing::Test {
  protected:
   OutsideSourceTest() {
-    form_.batch_size = kSamples;
-    form_.batches = 2;
-    form_.classes.count = kClasses;
+    spec_.batch_size = kSamples;
+    spec_.batches = 2;
+    spec_.classes.count = kClasses;
   }
   void put(std::optional<RingPosition> position, std::int64_t label = 1) {
     prepared_->put(std::make_shared<MadeBatch>(kSamples, kSidePx, label), position);
   }
   BatchSource& source() {
-    if (!source_) source_ = make_outside_source(std::move(owned_), form_, at::kCPU, at::kFloat);
+    if (!source_) source_ = make_outside_source(std::move(owned_), spec_, at::kCPU, at::kFloat);
     return *source_;
   }
   void begin(std::int64_t epoch, std::int64_t batch = 0) {
     source().begin_epoch({.epoch = epoch, .first_batch = batch, .image_size_px = kSidePx});
   }
 
-  OutsideForm form_ = make_image_form(3);
+  OutsideSpec spec_ = make_image_spec(3);
   std::unique_ptr<PreparedBatches> owned_ = std::make_unique<PreparedBatches>();
   PreparedBatches* prepared_ = owned_.get();
   std::unique_ptr<BatchSource> source_;
@@ -182,7 +182,7 @@ TEST_F(OutsideSourceTest, AResumedRunRefusesBatchesWithoutNumbers) {
 }
 
 TEST_F(OutsideSourceTest, AResumedRunAcceptsThemIfItIsForced) {
-  form_.accepts_gaps = true;
+  spec_.accepts_unnumbered = true;
   put(std::nullopt);
   begin(0, 1);
   EXPECT_TRUE(source().next());
@@ -234,9 +234,9 @@ TEST_F(OutsideSourceTest, ALabelOutOfRangeIsAnErrorThatNamesTheBatch) {
 }
 
 TEST_F(OutsideSourceTest, MasksAreCopiedAndChecked) {
-  form_.outputs.push_back({.name = "mask", .type = ElementType::u8, .kind = MaskOutput{}});
-  form_.targets = {2};
-  form_.classes.ignored = 255;
+  spec_.outputs.push_back({.name = "mask", .type = ElementType::u8, .kind = MaskOutput{}});
+  spec_.targets = {2};
+  spec_.classes.ignored = 255;
   const auto put_masks = [&](std::int64_t number, std::uint8_t last) {
     auto made = std::make_shared<MadeBatch>(kSamples, kSidePx);
     auto mask = std::make_shared<std::vector<std::byte>>(kSamples * kSidePx * kSidePx,
@@ -270,7 +270,7 @@ TEST_F(OutsideSourceTest, AnotherImageSizeIsAnError) {
 }
 
 TEST_F(OutsideSourceTest, MeasurementsTakeBatchesWithAnyNumbers) {
-  form_.checks_positions = false;
+  spec_.checks_positions = false;
   put(RingPosition{.epoch = 3, .batch = 4});
   put(std::nullopt);
   begin(0);

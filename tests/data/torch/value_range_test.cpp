@@ -39,14 +39,15 @@ void expect_found(std::function<std::unique_ptr<Field>()> field,
   const BetonReader reader(folder / "m.beton");
   const Output output{.name = "m", .field = 0, .type = ElementType::u8, .kind = kind};
   const auto found = [&](const ValueRange& range, std::uint64_t samples = kSamples) {
-    return find_outside(reader, output, range, samples).value_or(ArrayNumber{.sample = kSamples});
+    return find_out_of_range(reader, output, range, samples)
+        .value_or(ArrayNumber{.sample = kSamples});
   };
   EXPECT_EQ(found({.low = 0, .high = 7}).sample, 1U);
   EXPECT_EQ(found({.low = 0, .high = 7}).value, 255);
-  EXPECT_EQ(found({.low = 0, .high = 6, .also = 255}).sample, 2U);
-  EXPECT_EQ(found({.low = 0, .high = 6, .also = 255}).value, 7);
+  EXPECT_EQ(found({.low = 0, .high = 6, .extra = 255}).sample, 2U);
+  EXPECT_EQ(found({.low = 0, .high = 6, .extra = 255}).value, 7);
   EXPECT_EQ(found({.low = 2, .high = 255}).sample, 0U);
-  EXPECT_EQ(found({.low = 0, .high = 8, .also = 255}).sample, kSamples);
+  EXPECT_EQ(found({.low = 0, .high = 8, .extra = 255}).sample, kSamples);
   EXPECT_EQ(found({.low = 0, .high = 7}, 3).sample, kSamples) << "reads samples 0, 2 and 4";
 }
 

@@ -24,8 +24,8 @@ using nlohmann::json;
 using test::Difference;
 using test::difference;
 using test::Golden;
-using test::golden_picture;
-using test::Picture;
+using test::golden_image;
+using test::PixelBuffer;
 using test::transform_golden;
 
 using Change = std::function<void(const Pixels&, const json&)>;
@@ -33,16 +33,16 @@ using Change = std::function<void(const Pixels&, const json&)>;
 /// The largest difference over the cases of a golden, each starting from the original image.
 Difference worst_of(const std::string& name, const Change& change) {
   const Golden golden = transform_golden(name);
-  EXPECT_EQ(golden.cases.size(), golden.pictures.size()) << name;
-  EXPECT_FALSE(golden.pictures.empty()) << name;
+  EXPECT_EQ(golden.cases.size(), golden.images.size()) << name;
+  EXPECT_FALSE(golden.images.empty()) << name;
   Difference worst;
-  for (std::size_t i = 0; i < golden.pictures.size(); ++i) {
-    Picture picture = golden_picture();
-    change(picture.pixels(), golden.cases[i]);
-    const Difference found = difference(picture.values, golden.pictures[i]);
+  for (std::size_t i = 0; i < golden.images.size(); ++i) {
+    PixelBuffer image = golden_image();
+    change(image.pixels(), golden.cases[i]);
+    const Difference found = difference(image.values, golden.images[i]);
     worst.worst = std::max(worst.worst, found.worst);
     worst.share = std::max(worst.share, found.share);
-    EXPECT_EQ(picture.shape, (PixelShape{37, 45, 3}));
+    EXPECT_EQ(image.shape, (PixelShape{37, 45, 3}));
   }
   return worst;
 }
@@ -106,8 +106,8 @@ TEST(ColorKernelsTest, TablesEqualTorchvision) {
 TEST(ColorKernelsTest, HistogramOperationsEqualTorchvision) {
   // Case 1 is a version of the image with less contrast.
   const auto of = [](void (*kernel)(const Pixels&)) {
-    return [kernel](const Pixels& image, const json& dull) {
-      if (dull == 1) {
+    return [kernel](const Pixels& image, const json& low_contrast) {
+      if (low_contrast == 1) {
         for (std::size_t i = 0; i < image.shape.values(); ++i)
           image.data[i] = static_cast<std::uint8_t>(60 + image.data[i] / 3);
       }
@@ -128,8 +128,9 @@ TEST(ColorKernelsTest, SharpnessIsWithinOneLevelOfTorchvision) {
 
 TEST(ColorKernelsTest, ImagesOfAnyWidthAreChangedToTheirLastPixelAndNotBeyond) {
   for (int width = 1; width <= 40; ++width) {
-    Picture narrow{.values = std::vector<std::uint8_t>(static_cast<std::size_t>(width) * 3 + 1, 77),
-                   .shape = {1, width, 3}};
+    PixelBuffer narrow{
+        .values = std::vector<std::uint8_t>(static_cast<std::size_t>(width) * 3 + 1, 77),
+        .shape = {1, width, 3}};
     for (std::size_t i = 0; i < narrow.values.size(); i += 3) narrow.values[i] = 200;
     narrow.values.back() = 99;
     const std::uint8_t grey = static_cast<std::uint8_t>(0.2989 * 200 + 0.587 * 77 + 0.114 * 77);
@@ -194,8 +195,8 @@ TEST(WarpTest, BilinearIsWithinOneLevelOfTorchvision) {
 }
 
 TEST(WarpTest, AMaskMovesAsTheImageDoes) {
-  Picture image = golden_picture();
-  Picture mask{.values = {}, .shape = {37, 45, 1}};
+  PixelBuffer image = golden_image();
+  PixelBuffer mask{.values = {}, .shape = {37, 45, 1}};
   for (std::size_t p = 0; p < image.shape.pixels(); ++p) mask.values.push_back(image.values[3 * p]);
   const AffineMatrix matrix = inverse_matrix({.angle = 31, .translate = {2, -3}, .scale = 1.2});
   warp(image.pixels(), matrix, Interpolation::nearest, {9, 9, 9}, scratch_of(image.pixels()));
@@ -246,14 +247,15 @@ TEST(AugmentationsTest, StrengthsOfAugMixAreComposers) {
 }
 
 TEST(ResizeNearestTest, EqualsTorchsNearestExact) {
-  Picture picture = golden_picture();
-  const ImageView view{picture.values.data(), 37, 45, 45 * 3};
+  PixelBuffer image = golden_image();
+  const ImageView view{image.values.data(), 37, 45, 45 * 3};
   for (const auto& [height, width] : {std::pair{20, 31}, {37, 45}, {64, 50}}) {
     const std::string name = "nearest_" + std::to_string(height) + "x" + std::to_string(width);
-    Picture out{.values = std::vector<std::uint8_t>(static_cast<std::size_t>(height * width) * 3),
-                .shape = {height, width, 3}};
+    PixelBuffer out{
+        .values = std::vector<std::uint8_t>(static_cast<std::size_t>(height * width) * 3),
+        .shape = {height, width, 3}};
     resize_nearest(view, /*flip=*/false, out.pixels());
-    EXPECT_EQ(out.values, transform_golden(name).pictures[0]) << name;
+    EXPECT_EQ(out.values, transform_golden(name).images[0]) << name;
   }
 }
 

@@ -27,15 +27,15 @@ Golden transform_golden(const std::string& name) {
   const auto count = static_cast<std::size_t>(array.shape.size() == 4 ? array.shape[0] : 1);
   const std::size_t bytes = array.bytes.size() / count;
   for (std::size_t i = 0; i < count; ++i) {
-    std::vector<std::uint8_t> picture(bytes);
-    std::memcpy(picture.data(), array.bytes.data() + i * bytes, bytes);
-    golden.pictures.push_back(std::move(picture));
+    std::vector<std::uint8_t> image(bytes);
+    std::memcpy(image.data(), array.bytes.data() + i * bytes, bytes);
+    golden.images.push_back(std::move(image));
   }
   return golden;
 }
 
-Picture golden_picture() {
-  static const auto values = transform_golden("picture").pictures.at(0);
+PixelBuffer golden_image() {
+  static const auto values = transform_golden("picture").images.at(0);
   return {.values = values, .shape = {37, 45, 3}};
 }
 

@@ -14,19 +14,19 @@ struct Golden {
   /// The parameters of each case.
   nlohmann::json cases;
   /// One image per case.
-  std::vector<std::vector<std::uint8_t>> pictures;
+  std::vector<std::vector<std::uint8_t>> images;
 };
 Golden transform_golden(const std::string& name);
 nlohmann::json transform_golden_facts();
 
 /// An image for transforms to change.
-struct Picture {
+struct PixelBuffer {
   std::vector<std::uint8_t> values;
   data::PixelShape shape;
   data::Pixels pixels() { return {values.data(), shape}; }
 };
 /// The image of the goldens, [37, 45, 3].
-Picture golden_picture();
+PixelBuffer golden_image();
 
 struct Difference {
   int worst = 0;

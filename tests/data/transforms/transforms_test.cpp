@@ -21,9 +21,9 @@
 namespace precast::data {
 namespace {
 
-using test::golden_picture;
+using test::golden_image;
 using test::Names;
-using test::Picture;
+using test::PixelBuffer;
 using testing::ThrowsMessage;
 using Values = std::vector<std::uint8_t>;
 
@@ -50,26 +50,27 @@ std::shared_ptr<const Transform> make(const std::string& name, const std::string
 }
 
 /// The golden image after the transform, with the random numbers of the sample at `position`.
-Picture changed(const Transform& transform, std::uint64_t position, std::uint64_t sample = 0,
-                Picture picture = golden_picture(), std::optional<std::uint8_t> mask_fill = {}) {
+PixelBuffer changed(const Transform& transform, std::uint64_t position, std::uint64_t sample = 0,
+                    PixelBuffer image = golden_image(),
+                    std::optional<std::uint8_t> mask_fill = {}) {
   // The scratch memory has different content in each call, because no result may depend on it.
   static int calls = 0;
-  std::vector<std::byte> scratch(transform.scratch_bytes(picture.shape),
+  std::vector<std::byte> scratch(transform.scratch_bytes(image.shape),
                                  static_cast<std::byte>(++calls));
   TransformContext context{.random = RandomStream(7, 1, position, RandomUse::transform),
                            .sample = sample,
                            .scratch = scratch,
                            .mask_fill = mask_fill};
-  const PixelShape out = transform.output(picture.shape);
-  picture.values.resize(std::max(picture.shape.values(), out.values()));
-  transform.apply(picture.pixels(), context);
-  picture.shape = out;
-  picture.values.resize(out.values());
-  return picture;
+  const PixelShape out = transform.output(image.shape);
+  image.values.resize(std::max(image.shape.values(), out.values()));
+  transform.apply(image.pixels(), context);
+  image.shape = out;
+  image.values.resize(out.values());
+  return image;
 }
 
 double share_changed(const Transform& transform, int draws = 400) {
-  const Values before = golden_picture().values;
+  const Values before = golden_image().values;
   int count = 0;
   for (int p = 0; p < draws; ++p)
     count += changed(transform, static_cast<std::uint64_t>(p)).values != before ? 1 : 0;
@@ -105,7 +106,7 @@ TEST_P(EveryTransformTest, DependsOnItsStreamAloneAndVaries) {
   const auto transform = make_any(GetParam());
   std::set<std::string> seen;
   for (std::uint64_t position = 0; position < 60; ++position) {
-    const Picture once = changed(*transform, position);
+    const PixelBuffer once = changed(*transform, position);
     ASSERT_EQ(changed(*transform, position).values, once.values) << position;
     seen.insert(text(once.values));
   }
@@ -115,11 +116,11 @@ TEST_P(EveryTransformTest, DependsOnItsStreamAloneAndVaries) {
 TEST_P(EveryTransformTest, WorksOnTheSmallestImagesOrSaysWhyNot) {
   const auto transform = make_any(GetParam());
   for (const auto& [height, width] : {std::pair{1, 1}, {1, 9}, {2, 3}, {9, 1}, {12, 12}}) {
-    Picture small{.values = Values(static_cast<std::size_t>(height * width) * 3, 50),
-                  .shape = {height, width, 3}};
+    PixelBuffer small{.values = Values(static_cast<std::size_t>(height * width) * 3, 50),
+                      .shape = {height, width, 3}};
     try {
       for (std::uint64_t position = 0; position < 20; ++position) {
-        const Picture out = changed(*transform, position, 0, small);
+        const PixelBuffer out = changed(*transform, position, 0, small);
         ASSERT_GT(out.shape.values(), 0U);
       }
     } catch (const ConfigError& error) {
@@ -133,17 +134,17 @@ TEST_P(EveryTransformTest, AMaskMovesAsItsImageDoes) {
   if (!transform->moves_pixels()) return;
   // Each pixel's value encodes its position. With a mask fill, interpolation is never bilinear, so
   // an image moves exactly as a mask does.
-  Picture places{.values = {}, .shape = {24, 24, 3}};
-  Picture mask{.values = {}, .shape = {24, 24, 1}};
+  PixelBuffer positions{.values = {}, .shape = {24, 24, 3}};
+  PixelBuffer mask{.values = {}, .shape = {24, 24, 1}};
   for (int p = 0; p < 24 * 24; ++p) {
     const auto value = static_cast<std::uint8_t>(p % 251 + 1);
-    places.values.insert(places.values.end(), {value, value, value});
+    positions.values.insert(positions.values.end(), {value, value, value});
     mask.values.push_back(value);
   }
   for (std::uint64_t position = 0; position < 30; ++position) {
-    const Picture moved = changed(*transform, position, 0, mask, 0);
+    const PixelBuffer moved = changed(*transform, position, 0, mask, 0);
     // The same values in all three channels of an image, moved with the rules for masks.
-    const Picture image = changed(*transform, position, 0, places, 0);
+    const PixelBuffer image = changed(*transform, position, 0, positions, 0);
     for (std::size_t p = 0; p < moved.values.size(); ++p)
       ASSERT_EQ(moved.values[p], image.values[3 * p]) << position << " " << p;
   }
@@ -164,9 +165,9 @@ TEST(TransformsTest, ProbabilitiesAreThoseAskedFor) {
 }
 
 TEST(TransformsTest, FlipsMirror) {
-  const Picture before = golden_picture();
-  const Picture flipped = changed(*make("horizontal_flip", "{probability: 1}"), 0);
-  const Picture turned = changed(*make("vertical_flip", "{probability: 1}"), 0);
+  const PixelBuffer before = golden_image();
+  const PixelBuffer flipped = changed(*make("horizontal_flip", "{probability: 1}"), 0);
+  const PixelBuffer turned = changed(*make("vertical_flip", "{probability: 1}"), 0);
   for (std::size_t y = 0; y < 37; ++y) {
     for (std::size_t x = 0; x < 45; ++x) {
       for (std::size_t c = 0; c < 3; ++c) {
@@ -185,7 +186,7 @@ TEST(TransformsTest, TranslationsTakeEveryOffsetOfThePaddedImage) {
     for (std::uint64_t position = 0; position < 1500; ++position)
       seen.insert(text(changed(*transform, position).values));
     EXPECT_EQ(seen.size(), 49U) << mode;
-    for (const Values& expected : test::transform_golden("pad_" + mode).pictures)
+    for (const Values& expected : test::transform_golden("pad_" + mode).images)
       EXPECT_TRUE(seen.contains(text(expected))) << mode;
   }
   const auto translate = make("translate", "{padding: 3}");
@@ -197,9 +198,9 @@ TEST(TransformsTest, CutoutIsASquareWhollyInside) {
   const auto cutout = make("cutout", "{crop_size: 9, fill: [1, 2, 3]}");
   std::set<std::size_t> rows, columns;
   for (std::uint64_t position = 0; position < 1000; ++position) {
-    Picture grey = golden_picture();
+    PixelBuffer grey = golden_image();
     std::ranges::fill(grey.values, std::uint8_t{100});
-    const Picture out = changed(*cutout, position, 0, grey);
+    const PixelBuffer out = changed(*cutout, position, 0, grey);
     const auto first =
         static_cast<std::size_t>(std::ranges::find(out.values, 1) - out.values.begin()) / 3;
     ASSERT_EQ(std::ranges::count(out.values, 1), 81);
@@ -217,9 +218,9 @@ TEST(TransformsTest, ErasedRectanglesKeepToTheirRanges) {
       make("random_erasing", "{probability: 1, scale: [0.1, 0.3], fill: [1, 1, 1]}");
   double sum = 0;
   for (std::uint64_t position = 0; position < 500; ++position) {
-    Picture grey = golden_picture();
+    PixelBuffer grey = golden_image();
     std::ranges::fill(grey.values, std::uint8_t{100});
-    const Picture out = changed(*erasing, position, 0, grey);
+    const PixelBuffer out = changed(*erasing, position, 0, grey);
     const double share = static_cast<double>(std::ranges::count(out.values, 1)) / (37 * 45 * 3);
     ASSERT_GT(share, 0.08);
     ASSERT_LT(share, 0.33);
@@ -234,7 +235,7 @@ TEST(TransformsTest, ErasedNoiseHasTheMeanAndSpreadAskedFor) {
            "{probability: 1, scale: [0.3, 0.33], fill: [120, 120, 120], noise_std: 20}");
   double sum = 0, squares = 0, count = 0;
   for (std::uint64_t position = 0; position < 40; ++position) {
-    Picture black = golden_picture();
+    PixelBuffer black = golden_image();
     std::ranges::fill(black.values, std::uint8_t{0});
     for (const std::uint8_t value : changed(*noise, position, 0, black).values) {
       if (value == 0) continue;
@@ -250,15 +251,15 @@ TEST(TransformsTest, ErasedNoiseHasTheMeanAndSpreadAskedFor) {
 
 TEST(TransformsTest, ColOutKeepsRowsAndColumnsInOrder) {
   const auto col_out = make("col_out", "{p_row: 0.25, p_col: 0.5}");
-  Picture places{.values = {}, .shape = {20, 30, 3}};
+  PixelBuffer positions{.values = {}, .shape = {20, 30, 3}};
   for (int y = 0; y < 20; ++y) {
     for (int x = 0; x < 30; ++x)
-      places.values.insert(places.values.end(),
-                           {static_cast<std::uint8_t>(y), static_cast<std::uint8_t>(x), 0});
+      positions.values.insert(positions.values.end(),
+                              {static_cast<std::uint8_t>(y), static_cast<std::uint8_t>(x), 0});
   }
   std::map<int, int> rows_kept;
   for (std::uint64_t position = 0; position < 400; ++position) {
-    const Picture out = changed(*col_out, position, 0, places);
+    const PixelBuffer out = changed(*col_out, position, 0, positions);
     ASSERT_EQ(out.shape, (PixelShape{15, 15, 3}));
     for (std::size_t y = 0; y < 15; ++y) {
       ++rows_kept[out.values[y * 45]];
@@ -276,13 +277,13 @@ TEST(TransformsTest, ColOutKeepsRowsAndColumnsInOrder) {
 TEST(TransformsTest, RandAugmentAppliesTorchvisionsOperations) {
   const test::Golden golden = test::transform_golden("augmentations");
   const auto one = make("rand_augment", "{num_ops: 1}");
-  std::vector<int> found(golden.pictures.size());
+  std::vector<int> found(golden.images.size());
   int other = 0;
   for (std::uint64_t position = 0; position < 600; ++position) {
     const Values out = changed(*one, position).values;
     bool known = false;
-    for (std::size_t i = 0; i < golden.pictures.size() && !known; ++i) {
-      const test::Difference off = test::difference(out, golden.pictures[i]);
+    for (std::size_t i = 0; i < golden.images.size() && !known; ++i) {
+      const test::Difference off = test::difference(out, golden.images[i]);
       // Colours differ by at most one level; moved pixels are equal except for ties.
       known = (off.worst <= 1 && off.share < 0.08) || off.share <= 0.002;
       found[i] += known ? 1 : 0;
@@ -336,8 +337,8 @@ TEST(AugMixTest, WeightsHaveTheMomentsOfTheirDistributions) {
 
 TEST(AugMixTest, OneChainWithWeightZeroOrOneIsTheImageOrAnOperation) {
   const auto one = make("augmix", "{severity: 1, width: 1, depth: 1, alpha: 1e-5}");
-  const Values before = golden_picture().values;
-  const Values equalized = test::transform_golden("equalize").pictures.at(0);
+  const Values before = golden_image().values;
+  const Values equalized = test::transform_golden("equalize").images.at(0);
   const test::Golden posterized = test::transform_golden("posterize");
   ASSERT_EQ(posterized.cases[2], 4);
   constexpr int kDraws = 2600;
@@ -346,7 +347,7 @@ TEST(AugMixTest, OneChainWithWeightZeroOrOneIsTheImageOrAnOperation) {
     const Values out = changed(*one, position).values;
     same += out == before ? 1 : 0;
     equal += out == equalized ? 1 : 0;
-    poster += out == posterized.pictures[2] ? 1 : 0;
+    poster += out == posterized.images[2] ? 1 : 0;
   }
   // Half of the draws have weight 1, and there are 13 operations.
   EXPECT_NEAR(equal, kDraws / 26, 35);
@@ -364,7 +365,7 @@ std::map<int, int> grey_becomes(const std::string& options, int draws) {
   const auto augmix = make("augmix", options);
   std::map<int, int> found;
   for (int p = 0; p < draws; ++p) {
-    Picture grey = golden_picture();
+    PixelBuffer grey = golden_image();
     std::ranges::fill(grey.values, std::uint8_t{100});
     ++found[changed(*augmix, static_cast<std::uint64_t>(p), 0, grey).values[(18 * 45 + 22) * 3]];
   }
@@ -411,10 +412,10 @@ TEST(AugMixTest, ADepthOfNothingIsRefused) {
 
 TEST(PoisonTest, ChangesTheListedSamplesAsFfcvDoes) {
   test::TemporaryFolder folder;
-  const Values picture = golden_picture().values;
-  Values mask(picture.size());
+  const Values image = golden_image().values;
+  Values mask(image.size());
   for (std::size_t p = 0; p < 37 * 45; ++p)
-    std::copy_n(picture.data() + 3 * (37 * 45 - 1 - p), 3, mask.data() + 3 * p);
+    std::copy_n(image.data() + 3 * (37 * 45 - 1 - p), 3, mask.data() + 3 * p);
   std::vector<double> alpha(37 * 45);
   for (std::size_t p = 0; p < alpha.size(); ++p)
     alpha[p] = static_cast<double>(p) / static_cast<double>(alpha.size() - 1);
@@ -424,13 +425,13 @@ TEST(PoisonTest, ChangesTheListedSamplesAsFfcvDoes) {
   const auto poison = make("poison", "{mask: " + (folder / "mask.npy").string() + ", alpha: " +
                                          (folder / "alpha.npy").string() + ", indices: [9, 4]}");
   const test::Golden golden = test::transform_golden("poison");
-  EXPECT_EQ(changed(*poison, 0, /*sample=*/3).values, golden.pictures[0]);
+  EXPECT_EQ(changed(*poison, 0, /*sample=*/3).values, golden.images[0]);
   // FFCV rounds to float after each of two steps.
   const test::Difference off =
-      test::difference(changed(*poison, 0, /*sample=*/4).values, golden.pictures[1]);
+      test::difference(changed(*poison, 0, /*sample=*/4).values, golden.images[1]);
   EXPECT_LE(off.worst, 1);
   EXPECT_LT(off.share, 0.01);
-  EXPECT_NE(changed(*poison, 0, /*sample=*/9).values, golden.pictures[0]);
+  EXPECT_NE(changed(*poison, 0, /*sample=*/9).values, golden.images[0]);
   EXPECT_THROW(static_cast<void>(poison->output({32, 32, 3})), ConfigError);
 }
 

@@ -89,13 +89,13 @@ TEST(BlobFields, EveryKindGivesFfcvsFileByteForByte) {
   EXPECT_TRUE(write_again("allfields_w1", folder) == golden_beton("allfields_w1"));
 }
 
-TEST(BlobFields, EmptyBytesComeBackEmptyAndLieAtPlacesOfTheirOwn) {
+TEST(BlobFields, EmptyBytesAreReadAsEmptyAndHaveDistinctOffsets) {
   for (const char* name : {"allfields_w3_empty", "bytes_first_empty"}) {
     const test::TemporaryFolder folder;
     (void)write_again(name, folder);
     const BetonReader golden(folder / "golden.beton");
     const BetonReader ours(folder / "ours.beton");
-    std::set<std::uint64_t> places;
+    std::set<std::uint64_t> offsets;
     int empty = 0;
     for (std::uint64_t sample = 0; sample < golden.size(); ++sample) {
       for (std::size_t i = 0; i < golden.fields().size(); ++i) {
@@ -104,7 +104,7 @@ TEST(BlobFields, EmptyBytesComeBackEmptyAndLieAtPlacesOfTheirOwn) {
           continue;
         EXPECT_EQ(bytes_of(ours.blob(sample, i)), bytes_of(golden.blob(sample, i)))
             << name << ' ' << sample << ' ' << golden.fields()[i].name;
-        EXPECT_TRUE(places.insert(ours.blob_offset(sample, i)).second);
+        EXPECT_TRUE(offsets.insert(ours.blob_offset(sample, i)).second);
         empty += ours.blob_bytes(sample, i) == 0 ? 1 : 0;
       }
     }

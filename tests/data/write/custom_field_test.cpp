@@ -45,11 +45,11 @@ class CustomFields : public ::testing::Test {
 
   test::TemporaryFolder folder_;
   std::filesystem::path path_ = folder_ / "custom.beton";
-  const BetonOptions told_ = {{{"boxes", {10, 1, {}}}, {"point", {24, 8, {}}}}};
-  const BetonOptions told_with_pointer_ = {{{"boxes", {10, 1, 0}}, {"point", {24, 8, {}}}}};
+  const BetonOptions layouts_ = {{{"boxes", {10, 1, {}}}, {"point", {24, 8, {}}}}};
+  const BetonOptions layouts_with_pointer_ = {{{"boxes", {10, 1, 0}}, {"point", {24, 8, {}}}}};
 };
 
-TEST_F(CustomFields, OfAnotherProgramAreRefusedWithWhatToSay) {
+TEST_F(CustomFields, OfOtherProgramsAreRefusedWithTheOptionToAdd) {
   EXPECT_THAT([&] { BetonReader reader(path_); },
               ThrowsMessage<DataError>(Names("field 1", "--field-layout boxes=BYTES:ALIGNMENT")));
   EXPECT_THAT(
@@ -59,9 +59,9 @@ TEST_F(CustomFields, OfAnotherProgramAreRefusedWithWhatToSay) {
       ThrowsMessage<DataError>(Names("--field-layout point=BYTES:ALIGNMENT")));
 }
 
-TEST_F(CustomFields, LetTheOtherFieldsBeFoundWhereTheirLayoutIsTold) {
+TEST_F(CustomFields, LetOtherFieldsBeReadIfTheirLayoutIsGiven) {
   for (const BlobAccess access : {BlobAccess::mapped, BlobAccess::on_disk}) {
-    const BetonReader reader(path_, access, told_);
+    const BetonReader reader(path_, access, layouts_);
     ASSERT_EQ(reader.size(), 5U);
     for (std::uint64_t i = 0; i < reader.size(); ++i) {
       EXPECT_EQ(reader.integer(i, 0), static_cast<std::int64_t>(10 + i));
@@ -77,7 +77,7 @@ TEST_F(CustomFields, LetTheOtherFieldsBeFoundWhereTheirLayoutIsTold) {
 }
 
 TEST_F(CustomFields, ShowTheBytesThatNoKnownFieldPointsTo) {
-  const BetonReader reader(path_, BlobAccess::mapped, told_);
+  const BetonReader reader(path_, BlobAccess::mapped, layouts_);
   for (std::uint64_t i = 0; i < reader.size(); ++i) {
     EXPECT_EQ(reader.blob_bytes(i, 1), 0U);
     EXPECT_THAT(reader.blob(i, 1), IsEmpty());
@@ -86,8 +86,8 @@ TEST_F(CustomFields, ShowTheBytesThatNoKnownFieldPointsTo) {
   }
 }
 
-TEST_F(CustomFields, GiveTheirValueWhereThePlaceOfThePointerIsTold) {
-  const BetonReader reader(path_, BlobAccess::mapped, told_with_pointer_);
+TEST_F(CustomFields, GiveTheirValueIfThePointerOffsetIsGiven) {
+  const BetonReader reader(path_, BlobAccess::mapped, layouts_with_pointer_);
   for (std::uint64_t i = 0; i < reader.size(); ++i) {
     EXPECT_THAT(reader.unclaimed(i), IsEmpty());
     EXPECT_EQ(floats_of(reader.blob(i, 1)), expected_boxes(i));
@@ -96,14 +96,14 @@ TEST_F(CustomFields, GiveTheirValueWhereThePlaceOfThePointerIsTold) {
 
 TEST_F(CustomFields, RefuseOptionsForFieldsThatAreNoneOrNotCustom) {
   for (const char* name : {"label", "boxen"}) {
-    BetonOptions options = told_;
+    BetonOptions options = layouts_;
     options.layouts[name] = {8, 8, {}};
     EXPECT_THAT([&] { BetonReader(path_, BlobAccess::mapped, options); },
                 ThrowsMessage<ConfigError>(Names(name)));
   }
 }
 
-TEST_F(CustomFields, WrongLayoutsAreFoundWhereOtherFieldsPointNowhere) {
+TEST_F(CustomFields, WrongLayoutsAreDetectedByInvalidPointers) {
   EXPECT_THAT(
       [&] {
         BetonReader(path_, BlobAccess::mapped, {{{"boxes", {9, 1, {}}}, {"point", {24, 8, {}}}}});
@@ -129,9 +129,9 @@ void write_again(const Source& source, const std::filesystem::path& out) {
                       {});
 }
 
-TEST_F(CustomFields, AreWrittenAgainAndThenTellTheirLayoutThemselves) {
-  write_again(*open_beton(path_, told_with_pointer_), folder_ / "ours.beton");
-  const BetonReader golden(path_, BlobAccess::mapped, told_with_pointer_);
+TEST_F(CustomFields, StoreTheirLayoutWhenTheyAreWrittenAgain) {
+  write_again(*open_beton(path_, layouts_with_pointer_), folder_ / "ours.beton");
+  const BetonReader golden(path_, BlobAccess::mapped, layouts_with_pointer_);
   const BetonReader ours(folder_ / "ours.beton");
   EXPECT_EQ(ours.fields()[1].layout, (FieldLayout{10, 1, 0}));
   EXPECT_EQ(ours.fields()[3].layout, (FieldLayout{24, 8, {}}));
@@ -144,8 +144,8 @@ TEST_F(CustomFields, AreWrittenAgainAndThenTellTheirLayoutThemselves) {
   }
 }
 
-TEST_F(CustomFields, WithBytesAtUnknownPlacesAreNotCopied) {
-  EXPECT_THAT([&] { write_again(*open_beton(path_, told_), folder_ / "ours.beton"); },
+TEST_F(CustomFields, WithBytesAtUnknownOffsetsAreNotCopied) {
+  EXPECT_THAT([&] { write_again(*open_beton(path_, layouts_), folder_ / "ours.beton"); },
               ThrowsMessage<Error>(Names("--field-layout boxes=BYTES:ALIGNMENT:POINTER")));
 }
 
@@ -232,13 +232,13 @@ TEST(CustomField, AsTheFirstOfAFileWithChecksumsIsWrittenAgainWithAndWithout) {
   const test::TemporaryFolder folder;
   write_marked(folder / "a.beton", 0, true);
   const BetonReader first(folder / "a.beton");
-  ASSERT_TRUE(first.sums_are_inside());
+  ASSERT_TRUE(first.has_embedded_sums());
   const auto mark = load<std::uint64_t>(first.fields()[0].arguments.data() + kSumsFlagAt);
   ASSERT_EQ(mark, kSumsFlag);
   for (const bool checksums : {true, false}) {
     write_marked(folder / "b.beton", mark, checksums);
     const BetonReader again(folder / "b.beton");
-    EXPECT_EQ(again.sums_are_inside(), checksums);
+    EXPECT_EQ(again.has_embedded_sums(), checksums);
     EXPECT_EQ(load<std::uint64_t>(again.fields()[0].arguments.data() + kSumsFlagAt),
               checksums ? kSumsFlag : 0);
   }
@@ -260,7 +260,7 @@ TEST(FieldLayout, IsReadFromATextOrRefused) {
   }
 }
 
-TEST_F(CustomFields, AValueThatIsNoneKeepsItsPointerOfZero) {
+TEST_F(CustomFields, AnEmptyValueKeepsANullPointer) {
   const std::vector<FieldPlan> plans = {
       {"x", [] {
          return std::make_unique<CustomField>(FieldLayout{16, 8, 0}, std::vector<std::byte>());
@@ -281,10 +281,11 @@ TEST_F(CustomFields, AValueThatIsNoneKeepsItsPointerOfZero) {
   }
 }
 
-TEST_F(CustomFields, OfOurOwnFilesHaveTheLayoutThatTheFileTells) {
-  write_again(*open_beton(path_, told_with_pointer_), folder_ / "ours.beton");
-  EXPECT_EQ(BetonReader(folder_ / "ours.beton", BlobAccess::mapped, told_with_pointer_).size(), 5U);
-  EXPECT_THAT([&] { BetonReader(folder_ / "ours.beton", BlobAccess::mapped, told_); },
+TEST_F(CustomFields, OfPrecastFilesHaveTheStoredLayout) {
+  write_again(*open_beton(path_, layouts_with_pointer_), folder_ / "ours.beton");
+  EXPECT_EQ(BetonReader(folder_ / "ours.beton", BlobAccess::mapped, layouts_with_pointer_).size(),
+            5U);
+  EXPECT_THAT([&] { BetonReader(folder_ / "ours.beton", BlobAccess::mapped, layouts_); },
               ThrowsMessage<ConfigError>(Names("10:1:0")));
 }
 

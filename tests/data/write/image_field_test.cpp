@@ -159,8 +159,8 @@ TEST(ImageField, KeepsTheBytesOfPlainJpegsWhenAskedTo) {
   EXPECT_NE(encode(smaller, {file, {}}).blob, file);
   ImageField pixels({.mode = ImageWriteMode::raw, .passthrough = true});
   EXPECT_EQ(encode(pixels, {file, {}}).mode, ImageMode::raw);
-  const std::vector<std::byte> inks = jpeg_file(gradient(40, 60), JpegKind::cmyk);
-  EXPECT_NE(encode(keep, {inks, {}}).blob, inks);
+  const std::vector<std::byte> cmyk_jpeg = jpeg_file(gradient(40, 60), JpegKind::cmyk);
+  EXPECT_NE(encode(keep, {cmyk_jpeg, {}}).blob, cmyk_jpeg);
   std::vector<std::byte> odd = file;
   ASSERT_EQ(odd[11], std::byte{1});
   odd[11] = std::byte{3};  // The version of JFIF.
@@ -197,8 +197,9 @@ TEST(ImageField, CountsWhatItMet) {
   (void)encode(field, {test::png_file(gradient(20, 20)), {}});
   EXPECT_EQ(field.tally(),
             (Tally{{"cmyk", 1}, {"grey", 1}, {"png", 1}, {"raw", 4}, {"resized", 1}}));
-  const auto golden = [](const std::string& name, ImageFormat promised) {
-    return ImageInput{test::read_bytes(test::golden_dir() + "/images/files/" + name), {}, promised};
+  const auto golden = [](const std::string& name, ImageFormat implied_format) {
+    return ImageInput{
+        test::read_bytes(test::golden_dir() + "/images/files/" + name), {}, implied_format};
   };
   ImageField other({.mode = ImageWriteMode::raw});
   (void)encode(other, golden("lossless_alpha.webp", ImageFormat::webp));

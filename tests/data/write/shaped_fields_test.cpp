@@ -137,21 +137,21 @@ TEST(PixelsField, ReadsBackWhatWasWrittenOfAnySize) {
 
 TEST(PixelsField, TakesOtherImagesAsRgbAndRefusesWhatTheFirstOneIsNot) {
   const test::TemporaryFolder folder;
-  const Image picture = test::gradient(4, 5);
+  const Image image = test::gradient(4, 5);
   write(folder / "x.beton", "pixels",
-        {ImageInput{{}, picture}, ImageInput{test::jpeg_file(picture), {}},
-         ImageInput{test::png_file(picture), {}}});
+        {ImageInput{{}, image}, ImageInput{test::jpeg_file(image), {}},
+         ImageInput{test::png_file(image), {}}});
   const BetonReader reader(folder / "x.beton");
   std::vector<std::uint64_t> extents;
   for (const std::uint64_t i : {0, 2}) {
     EXPECT_EQ(values_of<std::uint8_t>(
                   shaped_elements(reader.fields()[0].tag, reader.blob(i, 0), extents)),
-              picture.pixels);
+              image.pixels);
   }
   EXPECT_THAT(
       [&] {
         write(folder / "y.beton", "pixels",
-              {ImageInput{{}, picture}, ImageInput{test::png_file(picture, 4), {}}});
+              {ImageInput{{}, image}, ImageInput{test::png_file(image, 4), {}}});
       },
       ThrowsMessage<Error>(Names("pixels field", 3, 4, "|u1")));
   EXPECT_THAT([&] { write(folder / "y.beton", "pixels", {std::int64_t{3}}); },

@@ -159,7 +159,7 @@ TEST(BetonWriter, WithChecksumsNoValueCrossesAPageEither) {
     writer.add(value);
   }
   writer.finish();
-  // The first value does not fit after the records, in their page.
+  // The first value does not fit into what remains of the page with the records.
   EXPECT_EQ(writer.pages(), 3U);
   const BetonReader reader(path);
   const std::uint64_t at[] = {kMinPageBytes, 2 * kMinPageBytes, 2 * kMinPageBytes + 10,
@@ -232,7 +232,7 @@ class DatasetTest : public testing::Test {
     chosen.workers = workers;
     return chosen;
   }
-  [[nodiscard]] bool nothing_left() const { return std::filesystem::is_empty(folder_.path()); }
+  [[nodiscard]] bool folder_is_empty() const { return std::filesystem::is_empty(folder_.path()); }
 
   test::TemporaryFolder folder_;
   std::filesystem::path path_ = folder_ / "out.beton";
@@ -272,7 +272,7 @@ TEST_F(DatasetTest, ReadsBackWhatWasWritten) {
   }
 }
 
-TEST_F(DatasetTest, TheFirstErrorInFileOrderIsToldWithItsSample) {
+TEST_F(DatasetTest, TheFirstErrorInFileOrderIsReportedWithItsSample) {
   const auto provider = [](std::uint64_t i) {
     if (i == 31 || i == 40)
       return Sample{"broken.jpg", {ImageInput{{std::byte{1}}, {}}, std::int64_t{0}}};
@@ -281,7 +281,7 @@ TEST_F(DatasetTest, TheFirstErrorInFileOrderIsToldWithItsSample) {
   for (const int workers : {1, 4}) {
     EXPECT_THAT([&] { write(options(workers), {}, provider); },
                 ThrowsMessage<Error>(Names("sample 31", "broken.jpg", "JPEG", "PNG", "WebP")));
-    EXPECT_TRUE(nothing_left());
+    EXPECT_TRUE(folder_is_empty());
   }
 }
 
@@ -310,9 +310,9 @@ TEST_F(DatasetTest, DamagedSamplesAreLeftOutWhenAskedToWhateverTheWorkers) {
   }
   const BetonReader reader(path_);
   ASSERT_EQ(reader.size(), kSamples - 3);
-  for (std::uint64_t place = 0, i = 0; i < kSamples; ++i)
+  for (std::uint64_t position = 0, i = 0; i < kSamples; ++i)
     if (!damaged(i)) {
-      EXPECT_EQ(reader.integer(place++, 1), std::get<std::int64_t>(sample(i).values[1]));
+      EXPECT_EQ(reader.integer(position++, 1), std::get<std::int64_t>(sample(i).values[1]));
     }
 }
 
@@ -330,10 +330,10 @@ TEST_F(DatasetTest, OnlyDamageIsSkippedAndNeverAllOfIt) {
   };
   EXPECT_THAT([&] { write(chosen, {}, broken); },
               ThrowsMessage<DataError>(Names(60, "broken.jpg", "image")));
-  EXPECT_TRUE(nothing_left());
+  EXPECT_TRUE(folder_is_empty());
 }
 
-TEST(BetonWriter, FewerSamplesThanAnnouncedMakeAWholeFile) {
+TEST(BetonWriter, FewerSamplesThanAnnouncedMakeAValidFile) {
   const test::TemporaryFolder folder;
   std::vector<std::byte> files[2];
   for (const std::uint64_t announced : {2, 5}) {
@@ -364,7 +364,7 @@ TEST(BetonWriter, FewerSamplesThanAnnouncedMakeAWholeFile) {
   EXPECT_THAT([&] { none.finish(); }, Throws<DataError>());
 }
 
-TEST_F(DatasetTest, WhatASourceThrowsReachesTheCallerWherever) {
+TEST_F(DatasetTest, ExceptionsOfASourceReachTheCallerFromAnySample) {
   for (const std::uint64_t bad : {std::uint64_t{0}, kSamples / 2, kSamples - 1}) {
     const auto provider = [&](std::uint64_t i) {
       if (i == bad) throw IoError("unreadable");
@@ -382,7 +382,7 @@ TEST_F(DatasetTest, WhatASourceThrowsReachesTheCallerWherever) {
       return sample(i);
     };
     EXPECT_THROW(write(options(3), {}, out_of_memory), std::bad_alloc);
-    EXPECT_TRUE(nothing_left());
+    EXPECT_TRUE(folder_is_empty());
   }
 }
 
@@ -393,16 +393,16 @@ TEST_F(DatasetTest, ASampleLargerThanAPageIsNamed) {
   };
   EXPECT_THAT([&] { write(options(2), {.mode = ImageWriteMode::raw}, provider); },
               ThrowsMessage<Error>(Names("sample 12", "large.jpg", "--page-size 4194304")));
-  EXPECT_TRUE(nothing_left());
+  EXPECT_TRUE(folder_is_empty());
 }
 
 TEST_F(DatasetTest, AThreadThatCannotBeStartedIsAnErrorThatLeavesNothing) {
   if (!test::kAddressesCanBeLimited)
     GTEST_SKIP() << "the address space cannot be limited under sanitizers";
-  const std::string told = test::device_error_of_few_threads(
+  const std::string message = test::device_error_of_few_threads(
       [this] { static_cast<void>(write(options(test::kTooManyThreads), {})); });
-  EXPECT_THAT(told, Names(test::kTooManyThreads, std::strerror(EAGAIN)));
-  EXPECT_TRUE(nothing_left());
+  EXPECT_THAT(message, Names(test::kTooManyThreads, std::strerror(EAGAIN)));
+  EXPECT_TRUE(folder_is_empty());
 }
 
 TEST_F(DatasetTest, StopsWhenAskedToAndLeavesTheOldFile) {
@@ -414,7 +414,7 @@ TEST_F(DatasetTest, StopsWhenAskedToAndLeavesTheOldFile) {
   EXPECT_THROW(write(chosen, {}), Cancelled);
   EXPECT_TRUE(test::read_bytes(path_) == golden_beton("scalars_only"));
   std::filesystem::remove(path_);
-  EXPECT_TRUE(nothing_left());
+  EXPECT_TRUE(folder_is_empty());
 }
 
 TEST_F(DatasetTest, TheSidecarsOfALinkAndOfItsTargetAreRemoved) {
@@ -486,12 +486,12 @@ TEST_F(DatasetTest, ShortAndInterruptedWritesAreContinued) {
   }
 }
 
-TEST_F(DatasetTest, AnUnwritablePlaceIsNamed) {
+TEST_F(DatasetTest, AnUnwritablePathIsNamed) {
   EXPECT_THAT([&] { write_dataset("/nonexistent/a.beton", fields({}), kSamples, sample, {}); },
               ThrowsMessage<IoError>(Names("/nonexistent/a.beton")));
   EXPECT_THAT([&] { write_dataset(folder_.path(), fields({}), kSamples, sample, {}); },
               ThrowsMessage<IoError>(Names(folder_.path())));
-  EXPECT_TRUE(nothing_left());
+  EXPECT_TRUE(folder_is_empty());
 }
 
 }  // namespace

@@ -6,31 +6,25 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 
 #include "tests/support/full_disk.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/text_file.h"
 
 namespace precast {
 namespace {
 
-std::string text_of(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-TEST(AppendedFileTest, GoesOnBehindWhatIsThere) {
+TEST(AppendedFileTest, AppendsToAnExistingFile) {
   const test::TemporaryFolder folder;
   AppendedFile(folder / "f").append("one");
   AppendedFile file(folder / "f");
   EXPECT_EQ(file.position(), 3);
   file.append("two");
-  EXPECT_EQ(text_of(folder / "f"), "onetwo");
+  EXPECT_EQ(test::read_text(folder / "f"), "onetwo");
 }
 
-TEST(AppendedFileTest, KeepsWhatAFullDiskRefuses) {
+TEST(AppendedFileTest, KeepsPiecesThatAFullDiskRejects) {
   const test::TemporaryFolder folder;
   test::FullDisk disk(2);
   AppendedFile file(folder / "f", disk);
@@ -39,7 +33,7 @@ TEST(AppendedFileTest, KeepsWhatAFullDiskRefuses) {
   EXPECT_EQ(file.position(), 3);
   disk.full = false;
   file.append("two");
-  EXPECT_EQ(text_of(folder / "f"), "onetwo");
+  EXPECT_EQ(test::read_text(folder / "f"), "onetwo");
 }
 
 TEST(AppendedFileTest, WritesTheLastPiecesAtTheEndOrSaysHowManyAreMissing) {
@@ -53,14 +47,14 @@ TEST(AppendedFileTest, WritesTheLastPiecesAtTheEndOrSaysHowManyAreMissing) {
   file.flush();
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
               test::Names(folder / "f", std::strerror(ENOSPC), "3 records"));
-  EXPECT_EQ(text_of(folder / "f"), "");
+  EXPECT_EQ(test::read_text(folder / "f"), "");
   disk.full = false;
   file.flush();
-  EXPECT_EQ(text_of(folder / "f"), "onetwothree");
+  EXPECT_EQ(test::read_text(folder / "f"), "onetwothree");
   EXPECT_EQ(file.position(), 11);
 }
 
-TEST(AppendedFileTest, ACutKeepsWhatWasRefusedBeforeIt) {
+TEST(AppendedFileTest, ACutKeepsUnwrittenPiecesBeforeIt) {
   const test::TemporaryFolder folder;
   test::FullDisk disk(2);
   AppendedFile file(folder / "f", disk);
@@ -69,30 +63,30 @@ TEST(AppendedFileTest, ACutKeepsWhatWasRefusedBeforeIt) {
   for (const char* piece : {"one", "two"}) file.append(piece);
   const std::int64_t position = file.position();
   for (const char* piece : {"three", "four"}) file.append(piece);
-  file.cut(position);
+  file.truncate(position);
   EXPECT_EQ(file.position(), position);
   EXPECT_TRUE(file.has_unwritten());
-  // A cut in a piece keeps its first bytes.
-  file.cut(position - 1);
+  // A cut in the middle of a piece keeps its first bytes.
+  file.truncate(position - 1);
   disk.full = false;
   file.flush();
   EXPECT_FALSE(file.has_unwritten());
-  EXPECT_EQ(text_of(folder / "f"), "zeroonetw");
+  EXPECT_EQ(test::read_text(folder / "f"), "zeroonetw");
   EXPECT_EQ(file.position(), 9);
 }
 
-TEST(AppendedFileTest, CutsBackAndDropsWhatWasRefused) {
+TEST(AppendedFileTest, ACutDropsUnwrittenPiecesAfterIt) {
   const test::TemporaryFolder folder;
   test::FullDisk disk(2);
   AppendedFile file(folder / "f", disk);
   file.append("onetwo");
   disk.full = true;
   file.append("three");
-  file.cut(3);
+  file.truncate(3);
   disk.full = false;
   file.append("!");
-  EXPECT_EQ(text_of(folder / "f"), "one!");
-  file.cut(100);
+  EXPECT_EQ(test::read_text(folder / "f"), "one!");
+  file.truncate(100);
   EXPECT_EQ(file.position(), 4);
 }
 

@@ -29,7 +29,7 @@ TEST(Error, NamesThePathAndTheReasonOfASystemCall) {
               Names("cannot write", "/x/y", std::strerror(ENOSPC)));
 }
 
-TEST(Require, NamesThePlaceOfABrokenAssumption) {
+TEST(Require, NamesTheLocationOfAFailedCheck) {
   EXPECT_NO_THROW(require(true, "fine"));
   try {
     require(false, "n % 2 == 0");

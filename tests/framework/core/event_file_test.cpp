@@ -57,17 +57,17 @@ TEST(EventFileTest, BeginsWithItsVersion) {
   EXPECT_EQ(bytes, "");
 }
 
-TEST(EventFileTest, WholeRecordsEndBeforeATornOrDamagedOne) {
+TEST(EventFileTest, IntactRecordsEndBeforeATruncatedOrDamagedOne) {
   const std::string first = event_file_head(1.5);
   const EventScalar scalar{"loss", 2};
   const std::string both = first + event_record(1.5, 3, {&scalar, 1});
-  EXPECT_EQ(whole_events(both), both.size());
+  EXPECT_EQ(intact_prefix_bytes(both), both.size());
   for (std::size_t size = first.size(); size < both.size(); ++size)
-    EXPECT_EQ(whole_events(both.substr(0, size)), first.size());
+    EXPECT_EQ(intact_prefix_bytes(both.substr(0, size)), first.size());
   for (std::size_t at = first.size(); at < both.size(); ++at) {
     std::string damaged = both;
     damaged[at] = static_cast<char>(damaged[at] ^ 0x40);
-    EXPECT_EQ(whole_events(damaged), first.size()) << at;
+    EXPECT_EQ(intact_prefix_bytes(damaged), first.size()) << at;
   }
 }
 

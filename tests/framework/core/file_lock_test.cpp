@@ -25,7 +25,7 @@ TEST(FileLockTest, ExcludesOthersUntilItIsReleased) {
     EXPECT_FALSE(FileLock::try_lock(folder / "lock", FileLock::Kind::shared).has_value());
   }
   const auto one = FileLock::try_lock(folder / "lock", FileLock::Kind::shared);
-  EXPECT_TRUE(one->works());
+  EXPECT_TRUE(one->is_supported());
   EXPECT_TRUE(FileLock::try_lock(folder / "lock", FileLock::Kind::shared).has_value());
 }
 
@@ -36,7 +36,7 @@ TEST(FileLockTest, WithoutLocksOfTheFileSystemItSaysThatItDoesNotWork) {
         +[](int, int) { return errno = EOPNOTSUPP, -1; }}) {
     const auto lock = FileLock::try_lock(folder / "lock", FileLock::Kind::exclusive, none);
     ASSERT_TRUE(lock.has_value());
-    EXPECT_FALSE(lock->works());
+    EXPECT_FALSE(lock->is_supported());
   }
   EXPECT_THROW((void)FileLock::try_lock(folder / "lock", FileLock::Kind::exclusive,
                                         [](int, int) { return errno = EBADF, -1; }),

@@ -18,6 +18,7 @@
 #include "tests/support/failing_file_ops.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/text_file.h"
 
 namespace precast {
 namespace {
@@ -26,11 +27,6 @@ using test::Names;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-std::string text_of(const std::filesystem::path& path) {
-  const auto bytes = read_file(path);
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
 
 std::size_t count_files(const std::filesystem::path& folder) {
   return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
@@ -61,7 +57,7 @@ TEST_P(AtomicFileFaults, LeaveTheOldOrTheNewFileAndNothingElse) {
     }
     fired = ops.failed();
     EXPECT_EQ(count_files(folder.path()), 1U) << "call " << nth;
-    const std::string text = text_of(path);
+    const std::string text = test::read_text(path);
     if (failed) {
       EXPECT_THAT(text, ::testing::AnyOf("old", "NEW content")) << "call " << nth;
     } else {
@@ -93,7 +89,7 @@ TEST(AtomicFile, WritesPastTheEnd) {
   EXPECT_EQ(file.size(), 0U);
   file.append(std::string_view("head"));
   file.commit();
-  EXPECT_EQ(text_of(folder / "x"), "headend");
+  EXPECT_EQ(test::read_text(folder / "x"), "headend");
 }
 
 /// A killed process leaves its temporary file, and in a container the next process often has the
@@ -105,7 +101,7 @@ TEST(AtomicFile, IsNotStoppedByTheTemporaryFilesOfAKilledProcess) {
         fmt::format("{}.tmp.{}.{}", (folder / "x").string(), ::getpid(), i).c_str()));
   }
   write_file(folder / "x", "new");
-  EXPECT_EQ(text_of(folder / "x"), "new");
+  EXPECT_EQ(test::read_text(folder / "x"), "new");
 }
 
 TEST(AtomicFile, NamesAPathThatCannotBeWritten) {
@@ -123,7 +119,7 @@ TEST(AtomicFile, NamesAPathThatCannotBeWritten) {
   EXPECT_THAT(problem(folder / "no" / "x"), Names(folder / "no" / "x", std::strerror(ENOENT)));
 }
 
-TEST(AtomicFile, RefusesWhatIsNoFileAndLeavesIt) {
+TEST(AtomicFile, RefusesAndKeepsPathsThatAreNotFiles) {
   const test::TemporaryFolder folder;
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0644), 0);
   std::filesystem::create_symlink("pipe", folder / "link");
@@ -140,7 +136,7 @@ TEST(AtomicFile, RefusesWhatIsNoFileAndLeavesIt) {
   for (const int end : ends) ::close(end);
 }
 
-TEST(AtomicFile, WritesWhatALinkPointsTo) {
+TEST(AtomicFile, WritesToTheTargetOfALink) {
   const test::TemporaryFolder folder;
   create_folders(folder / "far");
   write_file(folder / "far" / "old", "old");
@@ -149,12 +145,12 @@ TEST(AtomicFile, WritesWhatALinkPointsTo) {
   std::filesystem::create_symlink(folder / "far" / "new", folder / "to_new");
   for (const char* name : {"to_link", "to_new"}) {
     write_file(folder / name, name);
-    EXPECT_EQ(text_of(folder / name), name);
+    EXPECT_EQ(test::read_text(folder / name), name);
     EXPECT_TRUE(std::filesystem::is_symlink(folder / name)) << name;
   }
   EXPECT_EQ(AtomicFile(folder / "to_link").path(), folder / "far" / "old");
-  EXPECT_EQ(text_of(folder / "far" / "old"), "to_link");
-  EXPECT_EQ(text_of(folder / "far" / "new"), "to_new");
+  EXPECT_EQ(test::read_text(folder / "far" / "old"), "to_link");
+  EXPECT_EQ(test::read_text(folder / "far" / "new"), "to_new");
   EXPECT_EQ(count_files(folder / "far"), 2U);
   std::filesystem::create_symlink("loop", folder / "loop");
   EXPECT_THAT([&] { write_file(folder / "loop", "x"); },

@@ -10,7 +10,6 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
-#include <limits>
 #include <string>
 #include <string_view>
 
@@ -29,7 +28,7 @@ std::string on_terminal(Action action, unsigned short columns = 0) {
   constexpr std::string_view kEnd = "<end>";
   int screen = -1;
   int line = -1;
-  const winsize shape{.ws_row = columns, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
+  const winsize shape{.ws_row = 24, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
   EXPECT_EQ(::openpty(&screen, &line, nullptr, nullptr, &shape), 0);
   const int saved = ::dup(STDERR_FILENO);
   ::dup2(line, STDERR_FILENO);
@@ -48,38 +47,6 @@ std::string on_terminal(Action action, unsigned short columns = 0) {
   ::close(line);
   ::close(screen);
   return text.substr(0, text.rfind(kEnd));
-}
-
-TEST(FormatDuration, ChoosesUnitsAndRoundsIntoTheNext) {
-  EXPECT_EQ(format_duration(0), "0.0 s");
-  EXPECT_EQ(format_duration(6.74), "6.7 s");
-  EXPECT_EQ(format_duration(59.94), "59.9 s");
-  EXPECT_EQ(format_duration(59.96), "1:00");
-  EXPECT_EQ(format_duration(245), "4:05");
-  EXPECT_EQ(format_duration(3599.6), "1:00:00");
-  EXPECT_EQ(format_duration(3723), "1:02:03");
-  EXPECT_EQ(format_duration(360'000), "100:00:00");
-  EXPECT_EQ(format_duration(-1), "?");
-  EXPECT_EQ(format_duration(std::numeric_limits<double>::infinity()), "?");
-  EXPECT_EQ(format_duration(std::numeric_limits<double>::quiet_NaN()), "?");
-}
-
-TEST(FormatBytes, ChoosesUnitsAndRoundsIntoTheNext) {
-  EXPECT_EQ(format_bytes(0), "0 B");
-  EXPECT_EQ(format_bytes(999), "999 B");
-  EXPECT_EQ(format_bytes(1000), "1.0 kB");
-  EXPECT_EQ(format_bytes(12'345'678), "12.3 MB");
-  EXPECT_EQ(format_bytes(999'960), "1.0 MB");
-  EXPECT_EQ(format_bytes(1.5e15), "1500.0 TB");
-}
-
-TEST(FormatCount, HasTheRightPlural) {
-  EXPECT_EQ(format_count(1, "page"), "1 page");
-  EXPECT_EQ(format_count(0, "page"), "0 pages");
-  EXPECT_EQ(format_count(2, "class"), "2 classes");
-  EXPECT_EQ(format_count(3, "batch"), "3 batches");
-  EXPECT_EQ(format_count(2, "epoch"), "2 epochs");
-  EXPECT_EQ(format_count(1, "class"), "1 class");
 }
 
 TEST(FitText, CountsCharactersAndCutsNone) {

@@ -13,7 +13,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-/// Matches a text that names `name` and not `other`.
+/// Matches a message that contains `name`, but not `other`.
 auto names_only(const std::string& name, const std::string& other) {
   return AllOf(Names(name), Not(HasSubstr(other)));
 }

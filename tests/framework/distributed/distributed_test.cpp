@@ -108,7 +108,7 @@ TEST(DistributedTrainingTest, OneRankInAGroupTrainsAsWithoutAGroup) {
   }
 }
 
-TEST(DistributedTrainingTest, EveryWayOfUpdatingComesToTheSame) {
+TEST(DistributedTrainingTest, AllUpdateModesGiveTheSameResult) {
   const auto one = train(1, {"steps=20"})[0];
   for (const std::vector<std::string>& mode : {std::vector<std::string>{"update=after_backward"},
                                                {"update=parameter_server"},
@@ -138,9 +138,9 @@ TEST(DistributedTrainingTest, CompressedGradientsAreCloseAndTheRanksStayEqual) {
   }
 }
 
-/// The tests with this name train with methods that replace a step or leave out a part of it, on
-/// several ranks and with micro-batches. `twins=1` gives all ranks the same samples: SAM climbs
-/// along each rank's own gradient, as published, so these ranks must act like one rank.
+/// The tests with this name train with methods that replace a step or skip a part of it, on several
+/// ranks and with micro-batches. `twins=1` gives all ranks the same samples: SAM climbs along each
+/// rank's own gradient, as published, so these ranks must act like one rank.
 TEST(DistributedMethodsTest, SamClimbsWithoutFrozenLayersHoweverManyRanksThereAre) {
   const std::string methods = "methods=sam:{rho: 0.5};layer_freezing:{freeze_start: 0}";
   const auto one = train(1, {"epochs=4", "steps=3", "batch=4", methods})[0];
@@ -168,9 +168,9 @@ TEST(DistributedMethodsTest, ClippingCountsNoFrozenLayersInEitherOrder) {
 
 TEST(DistributedMethodsTest, SamIsTheSameInMicroBatchesAndInEveryWayOfUpdating) {
   const std::string methods = "methods=sam:{rho: 0.5, interval: 2}";
-  const auto whole = train(1, {"steps=10", methods})[0];
+  const auto single_rank = train(1, {"steps=10", methods})[0];
   const auto parts = train(1, {"steps=10", "micro_batches=4", methods})[0];
-  EXPECT_LT(largest_difference(numbers(whole, "losses"), numbers(parts, "losses")), 1e-9);
+  EXPECT_LT(largest_difference(numbers(single_rank, "losses"), numbers(parts, "losses")), 1e-9);
   const auto two = train(2, {"steps=10", methods})[0];
   for (const char* mode :
        {"update=after_backward", "update=parameter_server", "zero=1", "micro_batches=2"}) {
@@ -216,11 +216,11 @@ TEST(DistributedTrainingTest, TheSameLaunchAgainIsEqualToTheLastBit) {
 
 /// At the published rates, the training of a ResNet is chaotic: rounding alone changes the losses
 /// of 20 steps by 10 %. At this rate, it changes them by less than 0.1 % on any CPU.
-constexpr const char* kCalmRate = "lr=3e-4";
+constexpr const char* kSmallLr = "lr=3e-4";
 
 TEST(DistributedTrainingTest, TwoRanksOfResNetAreTwoHalfBatchesOfOneProcess) {
   const std::vector<std::string> resnet = {"model=resnet18", "batch=16", "size_px=32",
-                                           "bucket_bytes=4000000", kCalmRate};
+                                           "bucket_bytes=4000000", kSmallLr};
   const auto run = [&](int world, std::vector<std::string> more) {
     more.insert(more.end(), resnet.begin(), resnet.end());
     return train(world, more)[0];
@@ -236,7 +236,7 @@ TEST(DistributedTrainingTest, TwoRanksOfResNetAreTwoHalfBatchesOfOneProcess) {
 
 TEST(DistributedTrainingTest, WithSharedBatchStatisticsTwoRanksAreOneProcess) {
   const std::vector<std::string> resnet = {
-      "model=resnet18", "batch=16", "size_px=32", "steps=5", "bucket_bytes=4000000", kCalmRate};
+      "model=resnet18", "batch=16", "size_px=32", "steps=5", "bucket_bytes=4000000", kSmallLr};
   auto two_ranks = resnet;
   two_ranks.emplace_back("sync_bn=1");
   const auto one = train(1, resnet)[0];
@@ -299,8 +299,9 @@ c10::intrusive_ptr<c10d::Store> keys_of(int port, const std::string& prefix = ""
       prefix, c10::make_intrusive<c10d::TCPStore>("127.0.0.1", client));
 }
 
-/// The exit code with which a rank of three leaves a group that does not meet.
-ExitCode joins(int rank, int port, const std::atomic<bool>* stop) {
+/// Joins a group of three ranks. @return the exit code of the error; `done` if the group is
+/// complete.
+ExitCode join_group(int rank, int port, const std::atomic<bool>* stop) {
   try {
     const ProcessGroup group({.rank = rank,
                               .world = 3,
@@ -315,31 +316,32 @@ ExitCode joins(int rank, int port, const std::atomic<bool>* stop) {
 
 TEST(ProcessGroupTest, ARankThatIsAskedToStopLeavesWithTheOthers) {
   const StoreHost store("127.0.0.1");
-  const std::atomic<bool> asked = true;
-  auto waits = std::async(std::launch::async, joins, 0, store.port(), nullptr);
-  EXPECT_EQ(joins(1, store.port(), &asked), ExitCode::preempted);
-  EXPECT_EQ(waits.get(), ExitCode::preempted);
-  EXPECT_EQ(joins(2, store.port(), nullptr), ExitCode::preempted) << "a rank that comes later";
+  const std::atomic<bool> stop_requested = true;
+  auto waiting_rank = std::async(std::launch::async, join_group, 0, store.port(), nullptr);
+  EXPECT_EQ(join_group(1, store.port(), &stop_requested), ExitCode::preempted);
+  EXPECT_EQ(waiting_rank.get(), ExitCode::preempted);
+  EXPECT_EQ(join_group(2, store.port(), nullptr), ExitCode::preempted) << "a rank that joins later";
 }
 
 TEST(ProcessGroupTest, ARankIsAskedToStopWhileItWaits) {
   const StoreHost store("127.0.0.1");
-  std::atomic<bool> asked = false;
-  auto waits = std::async(std::launch::async, joins, 0, store.port(), &asked);
+  std::atomic<bool> stop_requested = false;
+  auto waiting_rank = std::async(std::launch::async, join_group, 0, store.port(), &stop_requested);
   const auto keys = keys_of(store.port());
   EXPECT_TRUE(test::eventually([&] { return keys->add("here", 0) == 1; }));
-  asked = true;
-  EXPECT_EQ(waits.get(), ExitCode::preempted);
+  stop_requested = true;
+  EXPECT_EQ(waiting_rank.get(), ExitCode::preempted);
 }
 
 TEST(ProcessGroupTest, ARankThatIsAskedToStopDoesNotWaitForTheStore) {
   for (const bool at_once : {true, false}) {
-    std::atomic<bool> asked = at_once;
+    std::atomic<bool> stop_requested = at_once;
     const auto start = std::chrono::steady_clock::now();
-    auto waits = std::async(std::launch::async, joins, /*rank=*/1, /*port=*/9, &asked);
+    auto waiting_rank =
+        std::async(std::launch::async, join_group, /*rank=*/1, /*port=*/9, &stop_requested);
     if (!at_once) std::this_thread::sleep_for(std::chrono::milliseconds(500));
-    asked = true;
-    EXPECT_EQ(waits.get(), ExitCode::preempted);
+    stop_requested = true;
+    EXPECT_EQ(waiting_rank.get(), ExitCode::preempted);
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30)) << at_once;
   }
 }
@@ -355,7 +357,7 @@ TEST(ProcessGroupTest, RanksThatEndedBeforeTheyWereCountedAreCountedAsMissing) {
 
 constexpr const char* kReused = "precast";
 
-/// One rank of a group on a store that other groups have used before.
+/// The options of a rank whose group uses a store that other groups have used before.
 GroupOptions on_reused_store(int port, int rank, int world) {
   return {.rank = rank,
           .world = world,
@@ -372,7 +374,8 @@ std::vector<std::string> meet_on_reused_store(int port, int world) {
     ranks.push_back(std::async(std::launch::async, [port, rank, world] {
       ProcessGroup group(on_reused_store(port, rank, world));
       EXPECT_EQ(group.begin_sum(rank)->wait(), world * (world - 1) / 2);
-      Heartbeat heartbeat(group.options(), [](const std::string& /*cause*/, bool /*told*/) {});
+      Heartbeat heartbeat(group.options(),
+                          [](const std::string& /*cause*/, bool /*reported_elsewhere*/) {});
       EXPECT_EQ(heartbeat.claimed_cause(), "");
       static_cast<void>(group.all_gather("all have read the cause"));
       heartbeat.claim_failure("left behind for the next group");
@@ -384,10 +387,10 @@ std::vector<std::string> meet_on_reused_store(int port, int world) {
   return prefixes;
 }
 
-TEST(ReusedStoreTest, EachGroupMeetsWithoutTheKeysOfThoseBeforeIt) {
+TEST(ReusedStoreTest, EachGroupIgnoresTheKeysOfEarlierGroups) {
   const StoreHost store("127.0.0.1");
   std::set<std::string> prefixes;
-  // The last group has fewer ranks, and the one before it more.
+  // The third group has more ranks than the others, and the last group has fewer.
   for (const int world : {3, 3, 4, 2}) {
     const std::vector<std::string> met = meet_on_reused_store(store.port(), world);
     EXPECT_THAT(met, testing::Each(testing::StartsWith("precast/")));
@@ -396,7 +399,7 @@ TEST(ReusedStoreTest, EachGroupMeetsWithoutTheKeysOfThoseBeforeIt) {
   }
 }
 
-TEST(ReusedStoreTest, ARankThatWasKilledWhileItMetTheOthersIsNotTakenForThere) {
+TEST(ReusedStoreTest, ARankThatWasKilledWhileJoiningCountsAsMissing) {
   const StoreHost store("127.0.0.1");
   const auto keys = keys_of(store.port(), kReused);
   for (const char* key : {"hello/1", "hello/2", "hello", "hello"}) keys->add(key, 1);
@@ -407,17 +410,17 @@ TEST(ReusedStoreTest, ARankThatWasKilledWhileItMetTheOthersIsNotTakenForThere) {
   EXPECT_EQ(meet_on_reused_store(store.port(), 3).size(), 3U);
 }
 
-TEST(ReusedStoreTest, ARankThatIsThereTwiceIsNamedOnAllRanks) {
+TEST(ReusedStoreTest, ADuplicateRankIsNamedOnAllRanks) {
   const StoreHost store("127.0.0.1");
-  const auto joins = [&](int rank) {
+  const auto join_group = [&](int rank) {
     return std::async(std::launch::async, [&store, rank] {
       EXPECT_THAT([&] { const ProcessGroup group(on_reused_store(store.port(), rank, 3)); },
                   testing::ThrowsMessage<DeviceError>(Names("rank 1")));
     });
   };
-  auto zero = joins(0);
-  auto first = joins(1);
-  joins(1).get();
+  auto zero = join_group(0);
+  auto first = join_group(1);
+  join_group(1).get();
   first.get();
   zero.get();
 }
@@ -432,11 +435,11 @@ TEST(ReusedStoreTest, WithoutRankZeroItIsNamed) {
 
 TEST(ReusedStoreTest, ARankThatIsAskedToStopLeavesWithTheOthers) {
   const StoreHost store("127.0.0.1");
-  std::atomic<bool> asked = false;
-  const auto joins = [&](int rank) {
+  std::atomic<bool> stop_requested = false;
+  const auto join_group = [&](int rank) {
     return std::async(std::launch::async, [&, rank] {
       GroupOptions options = on_reused_store(store.port(), rank, 3);
-      options.stop = rank == 1 ? &asked : nullptr;
+      options.stop = rank == 1 ? &stop_requested : nullptr;
       try {
         const ProcessGroup group(options);
       } catch (const Error& error) {
@@ -445,34 +448,34 @@ TEST(ReusedStoreTest, ARankThatIsAskedToStopLeavesWithTheOthers) {
       return ExitCode::done;
     });
   };
-  asked = true;
-  EXPECT_EQ(joins(1).get(), ExitCode::preempted) << "without rank 0";
-  auto zero = joins(0);
-  EXPECT_EQ(joins(1).get(), ExitCode::preempted);
+  stop_requested = true;
+  EXPECT_EQ(join_group(1).get(), ExitCode::preempted) << "without rank 0";
+  auto zero = join_group(0);
+  EXPECT_EQ(join_group(1).get(), ExitCode::preempted);
   EXPECT_EQ(zero.get(), ExitCode::preempted);
 }
 
 /// Collects the causes that heartbeats report from their threads when a run ends.
-class Causes {
+class CauseRecorder {
  public:
-  [[nodiscard]] Heartbeat::OnDeath teller() {
-    return [this](const std::string& cause, bool told) {
+  [[nodiscard]] Heartbeat::OnFailure callback() {
+    return [this](const std::string& cause, bool reported) {
       const std::scoped_lock lock(mutex_);
-      all_.push_back({cause, told});
-      told_.notify_one();
+      all_.push_back({cause, reported});
+      added_.notify_one();
     };
   }
   /// Waits for `count` causes, at most a minute. @return the causes so far.
   [[nodiscard]] std::vector<std::pair<std::string, bool>> wait_for(std::size_t count) {
     std::unique_lock lock(mutex_);
-    told_.wait_for(lock, std::chrono::minutes(1), [&] { return all_.size() >= count; });
+    added_.wait_for(lock, std::chrono::minutes(1), [&] { return all_.size() >= count; });
     return all_;
   }
 
  private:
   std::mutex mutex_;
-  std::condition_variable told_;
-  /// Each with whether another rank reports it.
+  std::condition_variable added_;
+  /// Each cause, and whether another rank reports it.
   std::vector<std::pair<std::string, bool>> all_;
 };
 
@@ -480,18 +483,18 @@ constexpr HeartbeatOptions kQuick{.period = std::chrono::milliseconds(100), .mis
 
 TEST(HeartbeatTest, ASilentRankIsNamed) {
   const StoreHost store("127.0.0.1");
-  Causes causes;
-  const Heartbeat alone({.rank = 0, .world = 2, .port = store.port()}, causes.teller(), kQuick);
+  CauseRecorder causes;
+  const Heartbeat alone({.rank = 0, .world = 2, .port = store.port()}, causes.callback(), kQuick);
   EXPECT_THAT(causes.wait_for(1), ElementsAre(Pair(Names("rank 1", "1 s"), false)));
 }
 
-TEST(HeartbeatTest, WhenTwoNoticeASilenceOneTellsIt) {
+TEST(HeartbeatTest, WhenTwoRanksNoticeASilenceOneReportsIt) {
   const StoreHost store("127.0.0.1");
-  Causes causes;
+  CauseRecorder causes;
   GroupOptions group{.rank = 0, .world = 3, .port = store.port()};
-  const Heartbeat first(group, causes.teller(), kQuick);
+  const Heartbeat first(group, causes.callback(), kQuick);
   group.rank = 1;
-  const Heartbeat second(group, causes.teller(), kQuick);
+  const Heartbeat second(group, causes.callback(), kQuick);
   EXPECT_THAT(causes.wait_for(2), UnorderedElementsAre(Pair(Names("rank", "1 s"), true),
                                                        Pair(Names("rank", "1 s"), false)));
 }
@@ -499,7 +502,7 @@ TEST(HeartbeatTest, WhenTwoNoticeASilenceOneTellsIt) {
 TEST(HeartbeatTest, TheFirstClaimIsTheCause) {
   const StoreHost store("127.0.0.1");
   GroupOptions group{.rank = 0, .world = 2, .port = store.port()};
-  const auto ignore = [](const std::string& /*cause*/, bool /*told*/) {};
+  const auto ignore = [](const std::string& /*cause*/, bool /*reported_elsewhere*/) {};
   Heartbeat first(group, ignore);
   group.rank = 1;
   Heartbeat second(group, ignore);
@@ -519,16 +522,17 @@ class CountingStore final : public c10d::HashStore {
   int requests = 0;
 };
 
-/// The heartbeats of a group whose ranks may die, in a time that the test sets.
-class Beats {
+/// The heartbeats of a group whose ranks may die, in simulated time: each round takes 5 s.
+class SimulatedHeartbeats {
  public:
-  explicit Beats(int world) {
+  explicit SimulatedHeartbeats(int world) {
     for (int rank = 0; rank < world; ++rank) ranks_.emplace_back(*store_, rank, world);
   }
   [[nodiscard]] int world() const { return static_cast<int>(ranks_.size()); }
   [[nodiscard]] PeerWatch& rank(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
   [[nodiscard]] int requests() const { return store_->requests; }
-  /// All ranks but `quiet` beat, and read the beats that they watch. @return the silent ranks
+  /// All ranks except `quiet` send a beat, and read the beats of the ranks that they watch. @return
+  /// the ranks found to be silent
   std::set<int> round(const std::set<int>& quiet) {
     now_ += std::chrono::seconds(5);
     std::set<int> silent;
@@ -551,7 +555,7 @@ class Beats {
 
 TEST(PeerWatchTest, TheRequestsOfABeatDoNotGrowWithTheNumberOfRanks) {
   constexpr int kRounds = 3;
-  Beats beats(64);
+  SimulatedHeartbeats beats(64);
   for (int i = 0; i < kRounds; ++i) EXPECT_TRUE(beats.round({}).empty());
   EXPECT_EQ(beats.requests(), kRounds * 64 * (1 + PeerWatch::kWatched));
 }
@@ -559,10 +563,10 @@ TEST(PeerWatchTest, TheRequestsOfABeatDoNotGrowWithTheNumberOfRanks) {
 TEST(PeerWatchTest, RanksThatDieTogetherAreNoticed) {
   for (const int world : {2, 16}) {
     for (const int first : {0, world / 2, world - 1}) {
-      // As many as a host has, which is more than each rank watches.
+      // Up to 8 ranks die, as many as a host has. That is more than each rank watches.
       std::set<int> dead;
       for (int i = 0; i < std::min(world - 1, 8); ++i) dead.insert((first + i) % world);
-      Beats beats(world);
+      SimulatedHeartbeats beats(world);
       std::set<int> silent;
       EXPECT_TRUE(beats.round({}).empty());
       for (int i = 0; i < 5; ++i) silent = beats.round(dead);
@@ -573,7 +577,7 @@ TEST(PeerWatchTest, RanksThatDieTogetherAreNoticed) {
 }
 
 TEST(PeerWatchTest, RanksBehindThoseThatHaveFinishedAreWatched) {
-  Beats beats(16);
+  SimulatedHeartbeats beats(16);
   std::set<int> quiet;
   EXPECT_TRUE(beats.round(quiet).empty());
   for (int rank = 1; rank < 15; ++rank) {
@@ -591,7 +595,7 @@ TEST(PeerWatchTest, TheSilenceOfASuspendedRunDoesNotCount) {
   c10::intrusive_ptr<CountingStore> store = c10::make_intrusive<CountingStore>();
   PeerWatch watch(*store, 0, 2);
   const auto later = PeerWatch::Clock::now() + std::chrono::hours(1);
-  watch.forgive(later);
+  watch.reset_silence(later);
   EXPECT_EQ(watch.silent_rank(std::chrono::seconds(20), later), -1);
   EXPECT_EQ(watch.silent_rank(std::chrono::seconds(20), later + std::chrono::seconds(21)), 1);
 }

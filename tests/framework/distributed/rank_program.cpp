@@ -5,7 +5,6 @@
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/conv2d.h>
-#include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/relu.h>
 #include <ATen/ops/stack.h>
@@ -40,8 +39,9 @@ constexpr std::int64_t kClasses = 5;
 /// gradients is the gradient of the global batch.
 class PlainNet final : public ImageModel {
  public:
-  /// @param bias_every the bias of the linear layer is used in every bias_every-th training pass,
-  /// starting with the first; 0: never. @param sparse_after in this many passes before, always.
+  /// @param bias_every the bias of the linear layer is used in the first of every `bias_every`
+  /// training passes; 0: never. @param sparse_after the number of training passes before that in
+  /// which the bias is always used.
   explicit PlainNet(std::int64_t bias_every, std::int64_t sparse_after = 0)
       : bias_every_(bias_every), passes_(-sparse_after) {
     add("conv1.weight", {8, 3, 3, 3});
@@ -71,13 +71,6 @@ class PlainNet final : public ImageModel {
   std::int64_t bias_every_;
   std::int64_t passes_;
   bool training_ = false;
-};
-
-class MeanCrossEntropy final : public TargetLoss {
- public:
-  at::Tensor mean(const at::Tensor& logits, const at::Tensor& labels) const override {
-    return at::cross_entropy_loss(logits, labels);
-  }
 };
 
 /// Images of noise: sample s of an epoch has the same pixels and label on every rank that gets it.
@@ -267,7 +260,7 @@ nlohmann::json run(int rank, int world, int port, const Options& options, const 
   const engine::Evaluator evaluator({.image_size_px = size_px, .flip_tta = false});
   test::MemorySink sink;
   std::vector<NamedMethod> methods = make_methods(options);
-  const MeanCrossEntropy loss;
+  const test::MeanCrossEntropy loss;
   engine::Trainer trainer(plan,
                           {.model = *model,
                            .loss = loss,

@@ -35,7 +35,7 @@ at::Tensor SmallNetwork::loss(std::int64_t first, std::int64_t count) const {
   return (x - targets_.narrow(0, first, count)).square().mean();
 }
 
-void SmallNetwork::forget_gradients() const {
+void SmallNetwork::clear_gradients() const {
   for (const NamedTensor& parameter : parameters_) parameter.tensor.mutable_grad().reset();
 }
 
@@ -53,7 +53,7 @@ at::Tensor SmallNetwork::weights() const {
   return at::cat(all);
 }
 
-void SmallNetwork::descend(double lr) const {
+void SmallNetwork::sgd_step(double lr) const {
   const at::NoGradGuard no_grad;
   for (const NamedTensor& parameter : parameters_)
     parameter.tensor.sub_(parameter.tensor.grad(), lr);

@@ -18,12 +18,12 @@ class SmallNetwork {
   /// The mean loss of the samples from `first` to `first` + `count` - 1: a scalar.
   [[nodiscard]] at::Tensor loss(std::int64_t first = 0, std::int64_t count = kSamples) const;
   /// Removes the last step's gradients, as the trainer does.
-  void forget_gradients() const;
+  void clear_gradients() const;
   /// Gradients of all parameters, one after the other, on the CPU: [elements] float32.
   [[nodiscard]] at::Tensor gradients() const;
   /// The parameters in the same form.
   [[nodiscard]] at::Tensor weights() const;
-  void descend(double lr) const;
+  void sgd_step(double lr) const;
 
  private:
   at::Tensor samples_, targets_;

@@ -3,7 +3,7 @@
 namespace precast::test {
 namespace {
 
-const Carrier kGloo{.name = "gloo"};
+const Backend kGloo{.name = "gloo"};
 constexpr auto kName = [](const auto& test) { return test.param.name; };
 
 INSTANTIATE_TEST_SUITE_P(Cpu, TransportTest, ::testing::Values(kGloo), kName);

@@ -6,11 +6,11 @@ namespace {
 
 const at::Device kGpu(at::kCUDA, 0);
 
-const Carrier kGloo{.name = "gloo", .device = kGpu, .transport = distributed::Transport::gloo};
+const Backend kGloo{.name = "gloo", .device = kGpu, .transport = distributed::Transport::gloo};
 constexpr auto kName = [](const auto& test) { return test.param.name; };
 
 INSTANTIATE_TEST_SUITE_P(Gpu, TransportTest,
-                         ::testing::Values(Carrier{.name = "nccl", .device = kGpu}, kGloo), kName);
+                         ::testing::Values(Backend{.name = "nccl", .device = kGpu}, kGloo), kName);
 INSTANTIATE_TEST_SUITE_P(Gpu, SharedDeviceTest, ::testing::Values(kGloo), kName);
 
 }  // namespace

@@ -27,26 +27,26 @@ using Clock = std::chrono::steady_clock;
 
 /// Much longer than a group needs to end, but shorter than all time limits after which c10d ends a
 /// group that hangs.
-constexpr std::chrono::seconds kPromptly{20};
+constexpr std::chrono::seconds kTimeLimit{20};
 /// So small that the network has several buckets.
 constexpr std::size_t kBucketBytes = 4000;
 constexpr int kSteps = 10;
 constexpr double kLr = 0.05;
 constexpr const char* kRankVariable = "PRECAST_TEST_RANK";
 
-GroupOptions group_options(const Carrier& carrier, int port, int rank = 0, int world = 1) {
+GroupOptions group_options(const Backend& backend, int port, int rank = 0, int world = 1) {
   return {.rank = rank,
           .world = world,
           .port = port,
-          .device = carrier.device,
-          .transport = carrier.transport,
+          .device = backend.device,
+          .transport = backend.transport,
           .timeout = std::chrono::seconds(30),
           .join_timeout = std::chrono::seconds(60)};
 }
 
 /// A group of one rank, with its store.
-struct LoneGroup {
-  explicit LoneGroup(const Carrier& carrier) : ranks(group_options(carrier, store.port())) {}
+struct SingleRankGroup {
+  explicit SingleRankGroup(const Backend& backend) : ranks(group_options(backend, store.port())) {}
   StoreHost store{"127.0.0.1"};
   ProcessGroup ranks;
 };
@@ -63,7 +63,7 @@ GradSyncOptions small_buckets(VariableUpdate update, GradCompression compression
 /// Computes and synchronises the gradients of the samples from `first` to `first` + `count` - 1, in
 /// two micro-batches.
 void backward(const SmallNetwork& network, GradSync& sync, std::int64_t first, std::int64_t count) {
-  network.forget_gradients();
+  network.clear_gradients();
   for (int part = 0; part < 2; ++part) {
     sync.begin_backward(/*last=*/part == 1);
     (network.loss(first + part * count / 2, count / 2) / 2).backward();
@@ -73,8 +73,8 @@ void backward(const SmallNetwork& network, GradSync& sync, std::int64_t first, s
 }
 
 /// Computes the gradients of all samples, in two micro-batches, without ranks.
-void backward_alone(const SmallNetwork& network) {
-  network.forget_gradients();
+void backward_single_rank(const SmallNetwork& network) {
+  network.clear_gradients();
   for (int part = 0; part < 2; ++part) {
     (network.loss(part * SmallNetwork::kSamples / 2, SmallNetwork::kSamples / 2) / 2).backward();
   }
@@ -84,7 +84,7 @@ double largest_difference(const at::Tensor& a, const at::Tensor& b) {
   return ((a - b).abs().max() / b.abs().max()).item<double>();
 }
 
-struct Way {
+struct SyncMode {
   std::string name;
   VariableUpdate update;
   GradCompression compression;
@@ -93,8 +93,8 @@ struct Way {
   double tolerance;
 };
 
-const std::vector<Way>& ways() {
-  static const std::vector<Way> all = {
+const std::vector<SyncMode>& sync_modes() {
+  static const std::vector<SyncMode> all = {
       {"replicated", VariableUpdate::replicated, GradCompression::none, 0},
       {"replicated_fp16", VariableUpdate::replicated, GradCompression::fp16, 1e-3},
       {"replicated_bf16", VariableUpdate::replicated, GradCompression::bf16, 8e-3},
@@ -113,7 +113,7 @@ void TransportTest::SetUp() {
 }
 
 TEST_P(TransportTest, SumsAndCopiesOfOneRankAreItsOwn) {
-  LoneGroup group(GetParam());
+  SingleRankGroup group(GetParam());
   for (const at::ScalarType type : {at::kFloat, at::kHalf, at::kBFloat16, at::kDouble, at::kLong}) {
     const auto options = at::TensorOptions().device(GetParam().device).dtype(type);
     const at::Tensor a = at::full({3, 5}, 3, options);
@@ -129,45 +129,45 @@ TEST_P(TransportTest, SumsAndCopiesOfOneRankAreItsOwn) {
 }
 
 TEST_P(TransportTest, GradientsOfOneRankAreThoseWithoutAGroup) {
-  LoneGroup group(GetParam());
-  const SmallNetwork alone(GetParam().device);
-  backward_alone(alone);
-  for (const Way& way : ways()) {
+  SingleRankGroup group(GetParam());
+  const SmallNetwork reference(GetParam().device);
+  backward_single_rank(reference);
+  for (const SyncMode& mode : sync_modes()) {
     const SmallNetwork network(GetParam().device);
     const auto sync = make_grad_sync(group.ranks, network.parameters(),
-                                     small_buckets(way.update, way.compression));
+                                     small_buckets(mode.update, mode.compression));
     // Several steps, because gradients become views of buckets in the first one.
     for (int step = 0; step < 3; ++step) {
       backward(network, *sync, 0, SmallNetwork::kSamples);
-      const double difference = largest_difference(network.gradients(), alone.gradients());
-      EXPECT_LE(difference, way.tolerance) << way.name;
-      if (way.tolerance > 0) {
-        EXPECT_GT(difference, 0) << way.name << " rounds to 16 bits";
+      const double difference = largest_difference(network.gradients(), reference.gradients());
+      EXPECT_LE(difference, mode.tolerance) << mode.name;
+      if (mode.tolerance > 0) {
+        EXPECT_GT(difference, 0) << mode.name << " rounds to 16 bits";
       }
     }
   }
 }
 
 TEST_P(TransportTest, OnlySumsOverNcclAfterTheBackwardPassCanBeRecorded) {
-  LoneGroup group(GetParam());
+  SingleRankGroup group(GetParam());
   const SmallNetwork network(GetParam().device);
   for (const VariableUpdate update :
        {VariableUpdate::replicated, VariableUpdate::allreduce_after_backward,
         VariableUpdate::parameter_server}) {
     const auto sync = make_grad_sync(group.ranks, network.parameters(), {.update = update});
-    const std::string obstacle = sync->unrecordable_because();
-    EXPECT_EQ(obstacle, unrecordable_because(update, GetParam().device, GetParam().transport));
+    const std::string obstacle = sync->graph_obstacle();
+    EXPECT_EQ(obstacle, graph_obstacle(update, GetParam().device, GetParam().transport));
     const bool sums = update == VariableUpdate::allreduce_after_backward;
     EXPECT_EQ(obstacle.empty(), sums && GetParam().name == "nccl") << obstacle;
   }
 }
 
 TEST_P(TransportTest, OneRankTrainsAsWithoutAGroup) {
-  LoneGroup group(GetParam());
-  const SmallNetwork alone(GetParam().device);
+  SingleRankGroup group(GetParam());
+  const SmallNetwork reference(GetParam().device);
   for (int step = 0; step < kSteps; ++step) {
-    backward_alone(alone);
-    alone.descend(kLr);
+    backward_single_rank(reference);
+    reference.sgd_step(kLr);
   }
   for (const bool zero : {false, true}) {
     const SmallNetwork network(GetParam().device);
@@ -177,28 +177,28 @@ TEST_P(TransportTest, OneRankTrainsAsWithoutAGroup) {
     const auto sync = make_grad_sync(group.ranks, network.parameters(), options);
     for (int step = 0; step < kSteps; ++step) {
       backward(network, *sync, 0, SmallNetwork::kSamples);
-      network.descend(kLr);
+      network.sgd_step(kLr);
       sync->finish_step();
     }
-    EXPECT_TRUE(at::equal(network.weights(), alone.weights())) << "zero " << zero;
+    EXPECT_TRUE(at::equal(network.weights(), reference.weights())) << "zero " << zero;
   }
 }
 
 TEST_P(TransportTest, GroupsComeAndGoPromptly) {
   const auto begin = Clock::now();
   for (int i = 0; i < 3; ++i) {
-    LoneGroup group(GetParam());
+    SingleRankGroup group(GetParam());
     const at::Tensor one = at::full({1}, 1, at::TensorOptions().device(GetParam().device));
     group.ranks.all_reduce_sum({one});
   }
-  EXPECT_LT(Clock::now() - begin, kPromptly);
+  EXPECT_LT(Clock::now() - begin, kTimeLimit);
 }
 
 TEST_P(TransportTest, AGroupThatHasFailedEndsPromptly) {
   const at::Tensor one = at::full({1}, 1, at::TensorOptions().device(GetParam().device));
   Clock::time_point end_begins;
   {
-    LoneGroup group(GetParam());
+    SingleRankGroup group(GetParam());
     // No transport can send a meta tensor.
     EXPECT_THROW(group.ranks.all_reduce_sum({at::empty({1}, at::kMeta)}), Error);
     group.ranks.all_reduce_sum({one});
@@ -211,11 +211,11 @@ TEST_P(TransportTest, AGroupThatHasFailedEndsPromptly) {
     }
     end_begins = Clock::now();
   }
-  EXPECT_LT(Clock::now() - end_begins, kPromptly);
+  EXPECT_LT(Clock::now() - end_begins, kTimeLimit);
 }
 
 /// One of two ranks, in a separate process that the test below starts. Writes the final weights for
-/// each of ways().
+/// each of sync_modes().
 TEST_P(SharedDeviceTest, DISABLED_OneOfTwoRanks) {
   const char* given = std::getenv(kRankVariable);
   ASSERT_NE(given, nullptr);
@@ -224,18 +224,18 @@ TEST_P(SharedDeviceTest, DISABLED_OneOfTwoRanks) {
   constexpr std::int64_t kShare = SmallNetwork::kSamples / 2;
   ProcessGroup ranks(group_options(GetParam(), task.at("port"), rank, 2));
   nlohmann::json result;
-  for (const Way& way : ways()) {
+  for (const SyncMode& mode : sync_modes()) {
     const SmallNetwork network(GetParam().device);
     const auto sync =
-        make_grad_sync(ranks, network.parameters(), small_buckets(way.update, way.compression));
+        make_grad_sync(ranks, network.parameters(), small_buckets(mode.update, mode.compression));
     for (int step = 0; step < kSteps; ++step) {
       backward(network, *sync, rank * kShare, kShare);
-      if (sync->gradients_everywhere() || rank == 0) network.descend(kLr);
+      if (sync->gradients_everywhere() || rank == 0) network.sgd_step(kLr);
       sync->finish_step();
     }
     const at::Tensor weights = network.weights();
     const float* first = weights.const_data_ptr<float>();
-    result[way.name] = std::vector<float>(first, first + weights.numel());
+    result[mode.name] = std::vector<float>(first, first + weights.numel());
   }
   std::ofstream(task.at("out").get<std::string>()) << result;
 }
@@ -262,21 +262,21 @@ std::vector<nlohmann::json> run_two_ranks(const std::string& filter) {
 }
 
 TEST_P(SharedDeviceTest, TwoRanksTrainOneModel) {
-  const SmallNetwork alone(GetParam().device);
+  const SmallNetwork reference(GetParam().device);
   for (int step = 0; step < kSteps; ++step) {
-    backward_alone(alone);
-    alone.descend(kLr);
+    backward_single_rank(reference);
+    reference.sgd_step(kLr);
   }
   const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
   const auto ranks = run_two_ranks(std::string("--gtest_filter=") + test->test_suite_name() +
                                    ".DISABLED_OneOfTwoRanks/" + GetParam().name);
   ASSERT_TRUE(ranks[0].is_object() && ranks[1].is_object());
-  for (const Way& way : ways()) {
-    EXPECT_EQ(ranks[0].at(way.name), ranks[1].at(way.name)) << way.name;
-    auto weights = ranks[0].at(way.name).get<std::vector<float>>();
+  for (const SyncMode& mode : sync_modes()) {
+    EXPECT_EQ(ranks[0].at(mode.name), ranks[1].at(mode.name)) << mode.name;
+    auto weights = ranks[0].at(mode.name).get<std::vector<float>>();
     const at::Tensor found =
         at::from_blob(weights.data(), {static_cast<std::int64_t>(weights.size())});
-    EXPECT_LE(largest_difference(found, alone.weights()), way.tolerance + 1e-5) << way.name;
+    EXPECT_LE(largest_difference(found, reference.weights()), mode.tolerance + 1e-5) << mode.name;
     EXPECT_GT(largest_difference(found, SmallNetwork(at::kCPU).weights()), 0.01)
         << "training must change weights";
   }

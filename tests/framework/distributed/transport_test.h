@@ -11,15 +11,15 @@ namespace precast::test {
 
 /// A transport that carries tensors between the ranks of a test. The tests are in
 /// transport_test.cpp; each test program lists the transports that it tests.
-struct Carrier {
+struct Backend {
   std::string name;
   at::Device device = at::kCPU;
   distributed::Transport transport = distributed::Transport::by_device;
   /// Prints the name of the transport in lists of tests.
-  friend void PrintTo(const Carrier& carrier, std::ostream* out) { *out << carrier.name; }
+  friend void PrintTo(const Backend& backend, std::ostream* out) { *out << backend.name; }
 };
 
-class TransportTest : public ::testing::TestWithParam<Carrier> {
+class TransportTest : public ::testing::TestWithParam<Backend> {
  protected:
   void SetUp() override;
 };

@@ -72,7 +72,7 @@ TEST_P(UnusedParameterTest, IsAnErrorOnEveryRankIfNoRankUsesIt) {
   }
 }
 
-/// c10d's Reducer does not finish a pass without this gradient in a group of one either.
+/// Even in a group of one rank, c10d's Reducer does not finish a pass without this gradient.
 TEST_P(UnusedParameterTest, IsAnErrorInAGroupOfOneRank) {
   for (const char* compression : {"none", "bf16"}) {
     const auto ends = train(1, {update_, "group=1", std::string("compression=") + compression,
@@ -109,7 +109,7 @@ TEST(ParameterOfAnEarlierMicroBatchTest, IsAveragedAfterTheBackwardPassButNotDur
 
 /// In the second epoch, `layer_freezing` drops the gradients of the first layer, and the bias
 /// begins to be used in the first of two micro-batches only.
-TEST(ParameterOfAnEarlierMicroBatchTest, IsToldFromThoseWhoseGradientsAMethodDrops) {
+TEST(ParameterOfAnEarlierMicroBatchTest, IsDistinguishedFromThoseWhoseGradientsAMethodDrops) {
   for (const End& end :
        train(2, {"epochs=2", "micro_batches=2", "sparse_after=4", "bias_every=2",
                  "sparse_ranks=0,1", "methods=layer_freezing:{freeze_start: 0}"})) {

@@ -1,7 +1,6 @@
 #include "framework/engine/evaluator.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/eq.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/sum.h>
@@ -26,13 +25,7 @@ namespace {
 
 using test::ColourSource;
 using test::LinearModel;
-
-class MeanCrossEntropy final : public TargetLoss {
- public:
-  at::Tensor mean(const at::Tensor& logits, const at::Tensor& labels) const override {
-    return at::cross_entropy_loss(logits, labels);
-  }
-};
+using test::MeanCrossEntropy;
 
 bool go_on(std::int64_t /*samples*/) {
   return true;
@@ -120,7 +113,7 @@ TEST(EvaluatorTest, LossIsTheMeanOverSamplesNotOverBatches) {
   EXPECT_NEAR(evaluate(model, source).loss, (colour_0 + 2 * colour_1) / 3, 1e-6);
 }
 
-TEST(EvaluatorTest, IsGivenUpWhenAskedTo) {
+TEST(EvaluatorTest, IsCancelledOnRequest) {
   LinearModel model(3);
   ColourSource source({0, 1, 2, 0, 1}, 1);
   int batches = 0;
@@ -131,7 +124,7 @@ TEST(EvaluatorTest, IsGivenUpWhenAskedTo) {
   EXPECT_EQ(batches, 3);
 }
 
-TEST(EvaluatorTest, IsGivenUpIfTheSourceIsStoppedWhileItWaits) {
+TEST(EvaluatorTest, IsCancelledIfTheSourceIsStoppedWhileItWaits) {
   std::optional<StopSignals> signals(std::in_place);
   LinearModel model(3);
   // Ends one batch before the end of the pass.

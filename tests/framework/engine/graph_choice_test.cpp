@@ -58,7 +58,7 @@ TEST_F(GraphChoiceTest, PassesAreForOneGpuAndByDefaultForHalfPrecision) {
   EXPECT_EQ(choose(GraphMode::on).scope, GraphScope::none);
 }
 
-TEST_F(GraphChoiceTest, TheWholeStepIsForThoseWhoAsk) {
+TEST_F(GraphChoiceTest, TheWholeStepIsRecordedOnlyOnRequest) {
   EXPECT_EQ(choose(GraphMode::step).scope, GraphScope::step);
   precision_ = Precision::fp32;
   world_ = 8;

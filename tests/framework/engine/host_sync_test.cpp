@@ -44,7 +44,7 @@ constexpr std::int64_t kEpochs = 4;
 constexpr std::int64_t kStepsPerEpoch = 1;
 
 /// Operations whose result, or its size, the host needs in order to continue.
-constexpr std::array<std::string_view, 12> kWaiting = {
+constexpr std::array<std::string_view, 12> kSyncingOps = {
     "aten::_local_scalar_dense", "aten::item",     "aten::is_nonzero", "aten::nonzero",
     "aten::masked_select",       "aten::equal",    "aten::_unique",    "aten::_unique2",
     "aten::unique_consecutive",  "aten::bincount", "aten::unique_dim", "aten::repeat_interleave"};
@@ -61,8 +61,8 @@ bool is_blocking_move(const at::RecordFunction& call) {
   if (!schema) return false;
   const c10::ArrayRef<const c10::IValue> inputs = call.inputs();
   const auto given = [&](const char* argument) -> const c10::IValue* {
-    const std::optional<int> place = schema->argumentIndexWithName(argument);
-    return place ? &inputs[static_cast<std::size_t>(*place)] : nullptr;
+    const std::optional<int> index = schema->argumentIndexWithName(argument);
+    return index ? &inputs[static_cast<std::size_t>(*index)] : nullptr;
   };
   const c10::IValue* device = given("device");
   const c10::IValue* non_blocking = given("non_blocking");
@@ -70,7 +70,7 @@ bool is_blocking_move(const at::RecordFunction& call) {
          !non_blocking->toBool();
 }
 
-/// Records the waiting operations that are called while this object exists, each with the
+/// Records the operations that make the host wait, while this object exists, each with the
 /// operations that contain it: `aten::index > aten::nonzero`. Only one may exist at a time.
 class HostSyncs {
  public:
@@ -93,23 +93,23 @@ class HostSyncs {
  private:
   static std::unique_ptr<at::ObserverContext> enter(const at::RecordFunction& call) {
     // Inside an operation, libtorch converts types by moving a tensor to its own device.
-    const bool moves = under_way().empty() && is_blocking_move(call);
-    under_way().emplace_back(call.name());
+    const bool moves = active_ops().empty() && is_blocking_move(call);
+    active_ops().emplace_back(call.name());
     const bool waits =
-        std::ranges::find(kWaiting, std::string_view(call.name())) != kWaiting.end() &&
-        under_way().front() != kWaitsOnCpus;
+        std::ranges::find(kSyncingOps, std::string_view(call.name())) != kSyncingOps.end() &&
+        active_ops().front() != kWaitsOnCpus;
     if (moves || waits) {
       static std::mutex mutex;
       const std::scoped_lock lock(mutex);
-      found().push_back(fmt::format("{}", fmt::join(under_way(), " > ")));
+      found().push_back(fmt::format("{}", fmt::join(active_ops(), " > ")));
     }
     return nullptr;
   }
   static void leave(const at::RecordFunction& /*call*/, at::ObserverContext* /*context*/) {
-    under_way().pop_back();
+    active_ops().pop_back();
   }
   /// The operations that run in this thread, outermost first.
-  static std::vector<std::string>& under_way() {
+  static std::vector<std::string>& active_ops() {
     thread_local std::vector<std::string> calls;
     return calls;
   }
@@ -195,7 +195,8 @@ class ShortRun {
     methods_.push_back({name, std::move(method)});
   }
 
-  /// @return the waiting operations of all steps except the first, including the methods' hooks.
+  /// @return the operations that make the host wait, in all steps except the first and in the
+  /// methods' hooks of these steps.
   std::vector<std::string> syncs(bool skip_nonfinite = false, bool probabilities = false) {
     at::manual_seed(1);
     const auto model = make_model(all_models(), plan_.model);
@@ -241,24 +242,24 @@ class ShortRun {
   std::vector<NamedMethod> methods_;
 };
 
-/// Waits for the device in the way that `how` names.
+/// Waits for the device in the way that `sync_kind` names.
 class WaitingMethod final : public Method {
  public:
-  explicit WaitingMethod(std::string how) : how_(std::move(how)) {}
+  explicit WaitingMethod(std::string sync_kind) : sync_kind_(std::move(sync_kind)) {}
   void on_batch(Batch& batch, std::int64_t /*global_step*/) override {
-    if (how_ == "move") batch.labels() = batch.labels().to(at::Device(at::kCPU));
-    if (how_ == "mask")
+    if (sync_kind_ == "move") batch.labels() = batch.labels().to(at::Device(at::kCPU));
+    if (sync_kind_ == "mask")
       static_cast<void>(batch.images().index({batch.images() > 0.5}));  // the size is unknown
   }
   void on_gradients(Model& model) override {
-    if (how_ == "item") sum_ += model.parameters()[0].tensor.grad().sum().item<double>();
+    if (sync_kind_ == "item") sum_ += model.parameters()[0].tensor.grad().sum().item<double>();
   }
   void on_step_end(Model& model, std::int64_t /*global_step*/) override {
-    if (how_ == "branch" && (model.parameters()[0].tensor.sum() > 0).is_nonzero()) sum_ += 1;
+    if (sync_kind_ == "branch" && (model.parameters()[0].tensor.sum() > 0).is_nonzero()) sum_ += 1;
   }
 
  private:
-  std::string how_;
+  std::string sync_kind_;
   double sum_ = 0;
 };
 
@@ -267,10 +268,10 @@ TEST(HostSync, PlantedOnesAreFound) {
                                                          {"move", "aten::to"},
                                                          {"mask", "aten::nonzero"},
                                                          {"branch", "aten::is_nonzero"}};
-  for (const auto& [how, operation] : planted) {
+  for (const auto& [sync_kind, operation] : planted) {
     ShortRun run;
-    run.add(how, std::make_unique<WaitingMethod>(how));
-    EXPECT_THAT(run.syncs(), Contains(HasSubstr(operation))) << how;
+    run.add(sync_kind, std::make_unique<WaitingMethod>(sync_kind));
+    EXPECT_THAT(run.syncs(), Contains(HasSubstr(operation))) << sync_kind;
   }
 }
 

@@ -7,73 +7,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <barrier>
-#include <mutex>
-#include <thread>
 
 #include "framework/api/single_rank.h"
 #include "recipes/register.h"
 #include "tests/support/noise_tensor.h"
 #include "tests/support/part_spec.h"
+#include "tests/support/thread_ranks.h"
 
 namespace precast::engine {
 namespace {
-
-/// Lets ranks in different threads communicate.
-class Meeting {
- public:
-  explicit Meeting(int world)
-      : world_(world), all_(world), texts_(static_cast<std::size_t>(world)) {}
-
-  void sum(std::vector<at::Tensor>& tensors) {
-    {
-      const std::scoped_lock lock(mutex_);
-      for (std::size_t i = 0; i < tensors.size(); ++i) {
-        if (sums_.size() <= i) {
-          sums_.push_back(tensors[i].clone());
-        } else {
-          sums_[i] += tensors[i];
-        }
-      }
-    }
-    all_.arrive_and_wait();
-    for (std::size_t i = 0; i < tensors.size(); ++i) tensors[i].copy_(sums_[i]);
-    all_.arrive_and_wait();
-  }
-  std::vector<std::string> gather(int rank, const std::string& text) {
-    texts_[static_cast<std::size_t>(rank)] = text;
-    all_.arrive_and_wait();
-    return texts_;
-  }
-  [[nodiscard]] int world() const { return world_; }
-
- private:
-  int world_;
-  std::barrier<> all_;
-  std::mutex mutex_;
-  std::vector<at::Tensor> sums_;
-  std::vector<std::string> texts_;
-};
-
-class ThreadRank final : public Communicator {
- public:
-  ThreadRank(Meeting& meeting, int rank) : meeting_(meeting), rank_(rank) {}
-  [[nodiscard]] int rank() const override { return rank_; }
-  [[nodiscard]] int world() const override { return meeting_.world(); }
-  void all_reduce_sum(std::vector<at::Tensor> tensors) override { meeting_.sum(tensors); }
-  void reduce_sum(std::vector<at::Tensor> tensors, int /*root*/) override { meeting_.sum(tensors); }
-  void broadcast(std::vector<at::Tensor> /*tensors*/, int /*root*/) override {}
-  [[nodiscard]] std::vector<std::string> all_gather(const std::string& text) override {
-    return meeting_.gather(rank_, text);
-  }
-  [[nodiscard]] std::unique_ptr<PendingSum> begin_sum(std::int64_t value) override {
-    return make_single_rank()->begin_sum(value);
-  }
-
- private:
-  Meeting& meeting_;
-  int rank_;
-};
 
 using Values = std::vector<std::pair<std::string, double>>;
 
@@ -96,21 +38,15 @@ Values values_of(const Metrics& metrics, const Samples& all, Communicator& ranks
   return counts.values(ranks, samples);
 }
 
-Values alone(const Metrics& metrics, const Samples& all, std::int64_t batch_size) {
+Values single_rank_values(const Metrics& metrics, const Samples& all, std::int64_t batch_size) {
   return values_of(metrics, all, *make_single_rank(), batch_size);
 }
 
-std::vector<Values> together(const Metrics& metrics, const Samples& all, int world) {
-  Meeting meeting(world);
+std::vector<Values> values_of_ranks(const Metrics& metrics, const Samples& all, int world) {
   std::vector<Values> values(static_cast<std::size_t>(world));
-  std::vector<std::jthread> threads;
-  for (int rank = 0; rank < world; ++rank) {
-    threads.emplace_back([&, rank] {
-      ThreadRank ranks(meeting, rank);
-      values[static_cast<std::size_t>(rank)] = values_of(metrics, all, ranks, 4);
-    });
-  }
-  threads.clear();
+  test::run_as_ranks(world, [&](Communicator& ranks) {
+    values[static_cast<std::size_t>(ranks.rank())] = values_of(metrics, all, ranks, 4);
+  });
   return values;
 }
 
@@ -123,11 +59,11 @@ Metrics metrics_of(const std::vector<std::string>& names) {
 }
 
 void expect_same_for_all_ranks(const Metrics& metrics, const Samples& samples) {
-  const Values expected = alone(metrics, samples, samples.outputs.size(0));
-  EXPECT_EQ(alone(metrics, samples, 3), expected);
+  const Values expected = single_rank_values(metrics, samples, samples.outputs.size(0));
+  EXPECT_EQ(single_rank_values(metrics, samples, 3), expected);
   // With more ranks than samples, some ranks have no samples.
   for (const int world : {2, 3, 5, static_cast<int>(samples.outputs.size(0)) + 2}) {
-    for (const Values& values : together(metrics, samples, world))
+    for (const Values& values : values_of_ranks(metrics, samples, world))
       EXPECT_EQ(values, expected) << world << " ranks";
   }
 }

@@ -27,7 +27,7 @@ TEST_P(ResumeTest, ANumberThatIsNoneEndsTheRunAndIsInNoCheckpoint) {
   }
   EXPECT_GT(sink.records.size(), 0U);
   EXPECT_EQ(sink.flushed, sink.records.size());
-  const auto latest = latest_valid(folder.path());
+  const auto latest = latest_valid_checkpoint(folder.path());
   ASSERT_TRUE(latest);
   EXPECT_EQ(latest->step, kSteps);
 }
@@ -35,7 +35,7 @@ TEST_P(ResumeTest, ANumberThatIsNoneEndsTheRunAndIsInNoCheckpoint) {
 TEST_P(ResumeTest, ASkippedStepLeavesNothingBehind) {
   const test::TemporaryFolder folder;
   test::MemorySink sink;
-  const Outcome skipped = run(folder.path(), sink, {.nan_at_step = 7}, NonFinite::skip);
+  const Outcome skipped = run(folder.path(), sink, {.nan_at_step = 7}, NonFinitePolicy::skip);
   EXPECT_TRUE(skipped.finished);
   for (const auto& [name, values] : skipped.tensors) {
     for (const float value : values) ASSERT_TRUE(std::isfinite(value)) << name;
@@ -47,7 +47,7 @@ TEST_P(ResumeTest, AnEpochOfSkippedStepsIsDivergedThoughItsLossesAreFinite) {
   const test::TemporaryFolder folder;
   test::MemorySink sink;
   try {
-    static_cast<void>(run(folder.path(), sink, {.nan_gradients = true}, NonFinite::skip));
+    static_cast<void>(run(folder.path(), sink, {.nan_gradients = true}, NonFinitePolicy::skip));
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.exit_code(), ExitCode::diverged);
@@ -61,7 +61,7 @@ TEST_P(ResumeTest, GoesBackToTheLastCheckpointWithHalfTheRate) {
   test::MemorySink sink;
   // The NaN occurs in every attempt, so the run ends after three restores.
   try {
-    static_cast<void>(run(folder.path(), sink, {.nan_at_step = 7}, NonFinite::restore));
+    static_cast<void>(run(folder.path(), sink, {.nan_at_step = 7}, NonFinitePolicy::restore));
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.exit_code(), ExitCode::diverged);
@@ -83,8 +83,9 @@ TEST_P(ResumeTest, StoppedAfterANonFiniteLossItKeepsTheHalvedRate) {
   test::MemorySink sink;
   // The request is agreed on only after the next step, whose loss is NaN.
   EXPECT_FALSE(
-      run(folder.path(), sink, {.stop_at_step = 6, .nan_at_step = 7}, NonFinite::restore).finished);
-  const auto latest = latest_valid(folder.path());
+      run(folder.path(), sink, {.stop_at_step = 6, .nan_at_step = 7}, NonFinitePolicy::restore)
+          .finished);
+  const auto latest = latest_valid_checkpoint(folder.path());
   ASSERT_TRUE(latest);
   EXPECT_EQ(latest->step, kSteps);
   EXPECT_TRUE(latest->metric);
@@ -98,13 +99,14 @@ TEST_P(ResumeTest, StoppedAfterANonFiniteLossItKeepsTheHalvedRate) {
 TEST_P(ResumeTest, WithoutACheckpointToGoBackToItEndsWithoutAdviceToGoBack) {
   const test::TemporaryFolder folder;
   test::MemorySink sink;
-  for (const NonFinite policy : {NonFinite::stop, NonFinite::restore}) {
+  for (const NonFinitePolicy policy : {NonFinitePolicy::stop, NonFinitePolicy::restore}) {
     try {
       static_cast<void>(run(folder.path(), sink, {.nan_at_step = 2}, policy));
       FAIL();
     } catch (const Error& error) {
       EXPECT_EQ(error.exit_code(), ExitCode::diverged);
-      EXPECT_EQ(test::names(error.what(), "training.on_nonfinite"), policy == NonFinite::stop);
+      EXPECT_EQ(test::names(error.what(), "training.on_nonfinite"),
+                policy == NonFinitePolicy::stop);
     }
   }
 }

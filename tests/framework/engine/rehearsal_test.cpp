@@ -2,7 +2,6 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/bernoulli.h>
-#include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/rand.h>
 #include <ATen/ops/zeros.h>
 #include <c10/util/Exception.h>
@@ -23,14 +22,7 @@ using test::LinearModel;
 using test::Names;
 using testing::ElementsAre;
 
-constexpr const char* kAllocatorsWords = "Tried to allocate 7 GiB";
-
-class MeanCrossEntropy final : public TargetLoss {
- public:
-  at::Tensor mean(const at::Tensor& logits, const at::Tensor& labels) const override {
-    return at::cross_entropy_loss(logits, labels);
-  }
-};
+constexpr const char* kAllocatorMessage = "Tried to allocate 7 GiB";
 
 class NoUpdate final : public Optimizer {
  public:
@@ -39,14 +31,14 @@ class NoUpdate final : public Optimizer {
 };
 
 /// Counts its calls in its state, draws random numbers as dropout does, and runs out of memory if a
-/// batch has more than `most_pixels` pixels.
-class FussyModel final : public ImageModel {
+/// batch has more than `max_pixels` pixels.
+class LimitedMemoryModel final : public ImageModel {
  public:
   at::Tensor classify(const at::Tensor& images) override {
     seen.push_back((training_ ? "train " : "eval ") + std::to_string(images.size(0)) + " x " +
                    std::to_string(images.size(3)) + " px");
-    if (images.size(0) * images.size(2) * images.size(3) > most_pixels)
-      TORCH_CHECK_WITH(OutOfMemoryError, false, kAllocatorsWords);
+    if (images.size(0) * images.size(2) * images.size(3) > max_pixels)
+      TORCH_CHECK_WITH(OutOfMemoryError, false, kAllocatorMessage);
     linear.steps_seen.add_(1);
     const at::Tensor kept = at::bernoulli(at::rand({images.size(0), 1, 1, 1}), 0.5);
     return linear.classify(images.to(at::kFloat) * kept);
@@ -58,7 +50,7 @@ class FussyModel final : public ImageModel {
 
   LinearModel linear{3};
   std::vector<std::string> seen;
-  std::int64_t most_pixels = 1 << 30;
+  std::int64_t max_pixels = 1 << 30;
 
  private:
   bool training_ = false;
@@ -91,8 +83,8 @@ class RehearsalTest : public ::testing::Test {
   }
 
   TrainPlan plan_;
-  FussyModel model_;
-  MeanCrossEntropy loss_;
+  LimitedMemoryModel model_;
+  test::MeanCrossEntropy loss_;
   NoUpdate optimizer_;
   std::vector<NamedMethod> methods_;
   std::unique_ptr<Communicator> ranks_ = make_single_rank();
@@ -109,14 +101,14 @@ TEST_F(RehearsalTest, TriesTheLargestSizeThenEvaluationThenTheOthers) {
 }
 
 TEST_F(RehearsalTest, TheMemoryOfStoredImagesIsTakenFirst) {
-  options_.kept_image_bytes = std::uint64_t{1} << 60;
+  options_.stored_image_bytes = std::uint64_t{1} << 60;
   EXPECT_THAT(error(), Names("1152921.5 TB", "cpu", "data.in_memory"));
   EXPECT_TRUE(model_.seen.empty());
 }
 
 TEST_F(RehearsalTest, AnErrorNamesTheMemoryOfStoredImages) {
-  options_.kept_image_bytes = 2 << 20;
-  model_.most_pixels = 0;
+  options_.stored_image_bytes = 2 << 20;
+  model_.max_pixels = 0;
   EXPECT_THAT(error(), Names("4 images of 16 px", "2.1 MB", "data.in_memory"));
 }
 
@@ -151,16 +143,16 @@ class TwoPasses final : public Method, private StepStrategy {
 };
 
 /// A gradient synchronisation for ranks that do not exist: nothing may be sent.
-class NobodyThere final : public GradSync {
+class NoPeersSync final : public GradSync {
  public:
   void begin_backward(bool /*last*/) override { ADD_FAILURE() << "gradients are sent"; }
   void finish_backward() override {}
   void finish_step() override {}
 };
 
-TEST_F(RehearsalTest, AMethodThatReplacesTheStepIsTriedAtItsMost) {
+TEST_F(RehearsalTest, AMethodThatReplacesTheStepIsTriedWithAllItsPasses) {
   methods_.push_back({"two_passes", std::make_unique<TwoPasses>()});
-  sync_ = std::make_unique<NobodyThere>();
+  sync_ = std::make_unique<NoPeersSync>();
   plan_.image_size_px = {8};
   run();
   EXPECT_EQ(model_.seen[0], "train 4 x 8 px");
@@ -182,9 +174,9 @@ TEST_F(RehearsalTest, AStepAfterAFailedRehearsalSendsItsGradients) {
   TrainStep step(plan_, {model_, loss_, optimizer_, methods_, *ranks_, sync}, at::kCPU,
                  /*skip_nonfinite=*/false);
   Batch batch = options_.train_batch(4, 8);
-  model_.most_pixels = 0;
+  model_.max_pixels = 0;
   EXPECT_THROW(step.rehearse(batch), c10::OutOfMemoryError);
-  model_.most_pixels = 1 << 30;
+  model_.max_pixels = 1 << 30;
   step.run(batch, /*lr=*/0);
   EXPECT_EQ(sync.passes, 1);
 }
@@ -203,21 +195,21 @@ TEST_F(RehearsalTest, LeavesNoTrace) {
 }
 
 TEST_F(RehearsalTest, ATrainingStepThatDoesNotFitNamesItsEpochAndWhatToLower) {
-  model_.most_pixels = 4 * 15 * 15;
+  model_.max_pixels = 4 * 15 * 15;
   EXPECT_THAT(error(), Names("4 images", "16 px", "epoch 3", "training.batch_size",
-                             "training.micro_batches", 1, kAllocatorsWords));
+                             "training.micro_batches", 1, kAllocatorMessage));
 }
 
 TEST_F(RehearsalTest, AnEvaluationThatDoesNotFitNamesItsBatchAndWhenItWouldHaveRun) {
   options_.val_batch_size = 500;
   options_.val_samples = 1000;
-  model_.most_pixels = 4 * 16 * 16;
+  model_.max_pixels = 4 * 16 * 16;
   EXPECT_THAT(error(), Names("500 images", "10 px", "epoch 1", "validation.batch_size"));
   options_.evaluate_each_epoch = false;
   EXPECT_THAT(error(), Names("500 images", "10 px", "epoch 4", "validation.batch_size"));
 }
 
-TEST(OutOfMemory, IsToldByTypeOrByTheWordsOfALibrary) {
+TEST(OutOfMemory, IsRecognisedByTypeOrByTheMessageOfALibrary) {
   const auto torch = [](const std::string& text) { return c10::Error(text, nullptr); };
   EXPECT_TRUE(is_out_of_memory(std::bad_alloc()));
   EXPECT_TRUE(is_out_of_memory(torch("DefaultCPUAllocator: can't allocate memory")));
@@ -227,12 +219,12 @@ TEST(OutOfMemory, IsToldByTypeOrByTheWordsOfALibrary) {
   EXPECT_FALSE(is_out_of_memory(std::runtime_error("out of memory of last week")));
 }
 
-TEST(ErrorOfDevice, IsToldByTypeOrByRunningOutOfMemory) {
+TEST(ErrorOfDevice, IsRecognisedByTypeOrAsOutOfMemory) {
   const c10::SourceLocation here = {__func__, __FILE__, __LINE__};
-  EXPECT_TRUE(is_error_of_device(c10::NotImplementedError(here, "no such kernel")));
-  EXPECT_TRUE(is_error_of_device(c10::AcceleratorError(here, /*code=*/700, "illegal access")));
-  EXPECT_TRUE(is_error_of_device(c10::Error(here, "CUDA error: out of memory")));
-  EXPECT_FALSE(is_error_of_device(c10::Error(here, "shapes cannot be multiplied")));
+  EXPECT_TRUE(is_device_error(c10::NotImplementedError(here, "no such kernel")));
+  EXPECT_TRUE(is_device_error(c10::AcceleratorError(here, /*code=*/700, "illegal access")));
+  EXPECT_TRUE(is_device_error(c10::Error(here, "CUDA error: out of memory")));
+  EXPECT_FALSE(is_device_error(c10::Error(here, "shapes cannot be multiplied")));
 }
 
 }  // namespace

@@ -56,7 +56,8 @@ TEST_P(ResumeTest, AFinishedRunKeepsOnlyItsLastAndItsBestCheckpoint) {
 }
 
 TEST_P(ResumeTest, AFinishedRunHasACheckpointOfItsEnd) {
-  // The numbers of the run's steps and epochs are no multiples of the first two, but of the third.
+  // The run's 15 steps and 3 epochs are not multiples of the first two intervals; 15 is a multiple
+  // of the third.
   for (const auto& [steps, epochs] : {std::pair(0, 2), std::pair(4, 0), std::pair(5, 0)}) {
     SCOPED_TRACE(testing::Message() << steps << " steps, " << epochs << " epochs");
     every_steps_ = steps;
@@ -64,7 +65,7 @@ TEST_P(ResumeTest, AFinishedRunHasACheckpointOfItsEnd) {
     const test::TemporaryFolder folder;
     test::MemorySink sink;
     EXPECT_TRUE(run(folder.path(), sink).finished);
-    const auto latest = latest_valid(folder.path());
+    const auto latest = latest_valid_checkpoint(folder.path());
     ASSERT_TRUE(latest);
     EXPECT_EQ(latest->step, kEpochs * kSteps);
     EXPECT_TRUE(latest->metric);
@@ -98,10 +99,10 @@ TEST_P(ResumeTest, CutInTheEvaluationOfAFinishedRunTheLastCheckpointKeepsItsMetr
   const test::TemporaryFolder folder;
   test::MemorySink sink;
   EXPECT_TRUE(run(folder.path(), sink).finished);
-  const auto before = latest_valid(folder.path());
+  const auto before = latest_valid_checkpoint(folder.path());
   ASSERT_TRUE(before && before->metric);
   EXPECT_FALSE(run(folder.path(), sink, {.stop_at_val_batch = 0}).finished);
-  const auto after = latest_valid(folder.path());
+  const auto after = latest_valid_checkpoint(folder.path());
   ASSERT_TRUE(after);
   EXPECT_EQ(after->step, before->step);
   EXPECT_EQ(after->metric, before->metric);

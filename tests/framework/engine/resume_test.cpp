@@ -17,7 +17,7 @@
 namespace precast::engine {
 namespace {
 
-TEST_P(ResumeTest, CutAtAnyStepItEndsAsTheUncutRun) {
+TEST_P(ResumeTest, InterruptedAtAnyStepItEndsAsTheUninterruptedRun) {
   const test::TemporaryFolder uncut_folder;
   test::MemorySink uncut_sink;
   const Outcome uncut = run(uncut_folder.path(), uncut_sink);
@@ -33,7 +33,7 @@ TEST_P(ResumeTest, CutAtAnyStepItEndsAsTheUncutRun) {
   }
 }
 
-TEST_P(ResumeTest, CutRunsOfMethodsEndAsUncutOnes) {
+TEST_P(ResumeTest, InterruptedRunsOfMethodsEndAsUninterruptedOnes) {
   const std::vector<std::pair<std::string, std::string>> recipes[] = {
       {{"sam", "{interval: 2}"}, {"swa", "{start: 0.3}"}},
       {{"adaptive_gradient_clipping", "{}"}, {"sam", "{}"}},
@@ -67,7 +67,7 @@ TEST_P(ResumeTest, BlurredLayersAndAModelsOwnFiltersKeepTheirWeights) {
   }
 }
 
-TEST_P(ResumeTest, CutInAnEvaluationItEvaluatesAgain) {
+TEST_P(ResumeTest, InterruptedInAnEvaluationItEvaluatesAgain) {
   const test::TemporaryFolder uncut_folder;
   test::MemorySink uncut_sink;
   const Outcome uncut = run(uncut_folder.path(), uncut_sink);
@@ -80,7 +80,7 @@ TEST_P(ResumeTest, CutInAnEvaluationItEvaluatesAgain) {
 }
 
 TEST_P(ResumeTest, CutWhileASourcePreparesAPassItUsesNoBatchOfThisPass) {
-  // With one batch, an evaluation does not look at the sum that was started after the batch.
+  // An evaluation of a single batch never reads the sum that it starts after this batch.
   val_batch_size_ = 5;
   const test::TemporaryFolder uncut_folder;
   test::MemorySink uncut_sink;
@@ -101,7 +101,7 @@ TEST_P(ResumeTest, CutWhileASourcePreparesAPassItUsesNoBatchOfThisPass) {
   }
 }
 
-TEST_P(ResumeTest, CutAgainAndAgainItStillArrives) {
+TEST_P(ResumeTest, InterruptedRepeatedlyItEndsAsTheUninterruptedRun) {
   const test::TemporaryFolder uncut_folder, folder;
   test::MemorySink uncut_sink, sink;
   const Outcome uncut = run(uncut_folder.path(), uncut_sink);
@@ -166,7 +166,8 @@ TEST_P(ResumeTest, WithHalfTheBatchEachSampleOfTheEpochIsTrainedOnce) {
     std::vector<int> times(kSteps * kBatch);
     for (const std::uint64_t sample : samples_) ++times.at(sample);
     EXPECT_THAT(times, testing::Each(kEpochs));
-    // Methods see the numbers of the plan's steps.
+    // Methods get step numbers that match the resumed run's plan, in which an epoch has twice as
+    // many steps.
     ASSERT_FALSE(steps_.empty());
     EXPECT_EQ(steps_.front(), 2 * (kSteps + step));
     EXPECT_EQ(steps_.back(), 2 * kSteps * kEpochs - 1);
@@ -204,7 +205,7 @@ TEST_P(ResumeTest, ABatchThatTheFinishedStepsDoNotFillIsRefused) {
                 testing::ThrowsMessage<CheckpointError>(facts));
   };
   refused(test::Names(kBatch, 2 * kBatch, "training.global_batch_size: 4"));
-  // 6 of 10 steps, but on other samples.
+  // With half the batch, 3 of 5 steps would be 6 of 10, but with different samples.
   batch_size_ = kBatch / 2;
   batch_sets_order_ = true;
   refused(test::Names(kBatch, kBatch / 2, "order"));
@@ -220,7 +221,7 @@ TEST_P(ResumeTest, AnyBatchSizeIsAcceptedAtTheEndOfAnEpoch) {
     batch_size_ = kBatch;
     if (evaluated) {
       EXPECT_FALSE(run(folder.path(), sink, {.stop_at_step = 6}).finished);
-      std::filesystem::remove_all(latest_valid(folder.path())->path);
+      std::filesystem::remove_all(latest_valid_checkpoint(folder.path())->path);
     } else {
       EXPECT_FALSE(run(folder.path(), sink, {.stop_at_val_batch = 0}).finished);
     }
@@ -293,14 +294,14 @@ TEST_P(ResumeTest, TheNumberOfComputeThreadsIsTakenOverOrAWarningNamesBoth) {
   at::set_num_threads(2);
   EXPECT_FALSE(run(folder.path(), sink, {.stop_at_step = 3}).finished);
   at::set_num_threads(1);
-  most_threads_ = 2;
+  max_threads_ = 2;
   testing::internal::CaptureStderr();
   EXPECT_FALSE(run(folder.path(), sink, {.stop_at_step = 7}).finished);
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
               testing::Not(testing::HasSubstr("OMP_NUM_THREADS")));
   EXPECT_EQ(at::get_num_threads(), 2);
   at::set_num_threads(1);
-  most_threads_ = 1;
+  max_threads_ = 1;
   testing::internal::CaptureStderr();
   EXPECT_TRUE(run(folder.path(), sink).finished);
   EXPECT_THAT(testing::internal::GetCapturedStderr(),

@@ -4,7 +4,6 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/batch_norm.h>
 #include <ATen/ops/conv2d.h>
-#include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/dropout.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/ones.h>
@@ -65,20 +64,6 @@ class SmallNet final : public ImageModel {
   std::string last_;
   std::vector<NamedTensor> state_;
   bool training_ = false;
-};
-
-class MeanCrossEntropy final : public TargetLoss {
- public:
-  at::Tensor mean(const at::Tensor& logits, const at::Tensor& labels) const override {
-    return at::cross_entropy_loss(logits.to(at::kFloat), labels);
-  }
-};
-
-class Rising final : public Schedule {
- public:
-  [[nodiscard]] double lr(std::int64_t epoch) const override {
-    return 0.05 * static_cast<double>(epoch + 1);
-  }
 };
 
 class NanGradients final : public Method {
@@ -159,13 +144,13 @@ std::string without_times(const std::string& record) {
 }  // namespace
 
 nlohmann::json saved_position(const std::filesystem::path& folder) {
-  const auto latest = latest_valid(folder);
+  const auto latest = latest_valid_checkpoint(folder);
   if (!latest) throw std::runtime_error(folder.string());
   return nlohmann::json::parse(std::ifstream(latest->path / "state.json")).at("position");
 }
 void edit_state(const std::filesystem::path& folder,
                 const std::function<void(nlohmann::ordered_json& state)>& edit) {
-  const auto latest = latest_valid(folder);
+  const auto latest = latest_valid_checkpoint(folder);
   if (!latest) throw std::runtime_error(folder.string());
   CheckpointWriter writer(folder, latest->step, 0);
   for (const ManifestFile& file : verify_checkpoint(latest->path).files) {
@@ -182,7 +167,7 @@ void edit_state(const std::filesystem::path& folder,
 }
 
 Outcome ResumeTest::run(const std::filesystem::path& folder, test::MemorySink& sink,
-                        const Disturbance& disturbance, NonFinite policy) {
+                        const Disturbance& disturbance, NonFinitePolicy policy) {
   at::manual_seed(3);
   SmallNet model(last_tensor_);
   TrainPlan plan;
@@ -190,7 +175,7 @@ Outcome ResumeTest::run(const std::filesystem::path& folder, test::MemorySink& s
   plan.steps_per_epoch = kSteps * kBatch / batch_size_;
   plan.global_batch_size = batch_size_;
   plan.image_size_px = {4, 4, 8};
-  plan.schedule = std::make_shared<Rising>();
+  plan.schedule = std::make_shared<test::RisingLr>(0.05);
   plan.precision = precision_;
   std::vector<NamedMethod> methods;
   if (with_ema_) methods.push_back({"ema", test::make_method("ema")});
@@ -218,14 +203,14 @@ Outcome ResumeTest::run(const std::filesystem::path& folder, test::MemorySink& s
   const Evaluator evaluator({.image_size_px = 4, .flip_tta = false});
   const auto ranks = make_single_rank();
   const auto sync = make_single_rank_sync();
-  const MeanCrossEntropy loss;
+  const test::MeanCrossEntropy loss;
   Checkpointer checkpointer(
       {.folder = folder,
        .every_steps = every_steps_,
        .every_epochs = every_epochs_,
-       .any_precision = any_precision_,
-       .batch_sets_order = batch_sets_order_,
-       .most_threads = most_threads_,
+       .allow_precision_change = any_precision_,
+       .order_depends_on_batch_size = batch_sets_order_,
+       .max_threads = max_threads_,
        .model_spec = model_spec_},
       {model, *optimizer, methods, *ranks, at::kCPU},
       {{"run", "this"}, {"plan.best_metric", best_.name}, {"plan.global_batch_size", batch_size_}},

@@ -30,7 +30,7 @@ struct Disturbance {
   std::int64_t stop_at_train_pass = kNever;
   std::int64_t stop_at_val_pass = kNever;
   std::int64_t nan_at_step = kNever;
-  /// Whether the gradients of all steps are NaN, and their losses are not.
+  /// Whether the gradients of all steps are NaN although their losses are finite.
   bool nan_gradients = false;
 };
 
@@ -62,7 +62,7 @@ class ResumeTest : public ::testing::TestWithParam<Precision> {
 
   /// Trains until the run ends or is disturbed. Continues from the checkpoints in `folder`.
   Outcome run(const std::filesystem::path& folder, test::MemorySink& sink,
-              const Disturbance& disturbance = {}, NonFinite policy = NonFinite::stop);
+              const Disturbance& disturbance = {}, NonFinitePolicy policy = NonFinitePolicy::stop);
 
   Precision precision_ = GetParam();
   bool any_precision_ = false;
@@ -71,18 +71,18 @@ class ResumeTest : public ::testing::TestWithParam<Precision> {
   std::int64_t epochs_ = kEpochs;
   bool evaluate_each_epoch_ = true;
   bool batch_sets_order_ = false;
-  int most_threads_ = 0;
+  int max_threads_ = 0;
   std::optional<WeightsSpec> model_spec_;
   bool with_ema_ = true;
-  /// Whether a method does something in evaluations that it does not describe.
+  /// Whether a method overrides eval_scope(), but not evaluates_averages().
   bool with_scope_ = false;
   std::vector<std::string> calls_;
   BestMetric best_;
-  /// What the validation source has replaced.
+  /// The samples that the validation source reports as replaced.
   std::vector<ReplacedSample> replaced_;
-  /// What the training source of a process measures.
+  /// The times that the training source of a process reports.
   SourceTimes loader_times_;
-  /// Of all steps so far, including those before the run was resumed.
+  /// The samples and the numbers of all steps so far, including those before the run was resumed.
   std::vector<std::uint64_t> samples_;
   std::vector<std::int64_t> steps_;
   /// The name of the last parameter; the prefix is one that DistributedDataParallel adds to names.

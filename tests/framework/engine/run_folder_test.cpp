@@ -67,7 +67,7 @@ TEST(RunFolderTest, AFolderWithoutResultsCanBeUsedAgain) {
   EXPECT_THROW(RunFolder(folder.path(), "mine", "x", false), IoError);
 }
 
-TEST(RunFolderTest, AFinishedRunWithoutCheckpointsCannotGoOn) {
+TEST(RunFolderTest, AFinishedRunWithoutCheckpointsCannotBeResumed) {
   const test::TemporaryFolder folder;
   std::filesystem::create_directories(folder / "mine");
   std::ofstream(folder / "mine/summary.json") << "{}\n";
@@ -82,9 +82,9 @@ TEST(RunFolderTest, OneProcessAtATimeTrainsInAFolder) {
   std::optional<RunFolder> first(std::in_place, folder.path(), "mine", "x", false);
   RunFolder moved = std::move(*first);
   first.reset();
-  for (const bool go_on : {false, true}) {
+  for (const bool resume : {false, true}) {
     try {
-      const RunFolder second(folder.path(), "mine", "x", go_on);
+      const RunFolder second(folder.path(), "mine", "x", resume);
       ADD_FAILURE() << "expected an error: two training runs in one folder";
     } catch (const IoError& error) {
       EXPECT_THAT(error.what(), Names(folder / "mine", ::getpid()));
@@ -112,7 +112,7 @@ TEST(RunFolderTest, RemovesTheIncompleteCheckpointsOfKilledProcessesOnAnyHost) {
   EXPECT_TRUE(std::filesystem::exists(left));
 }
 
-TEST(JsonLinesLogTest, ARewoundLogGoesOnAsIfTheLinesBehindHadNotBeen) {
+TEST(JsonLinesLogTest, ARewoundLogContinuesWithoutTheLaterLines) {
   const test::TemporaryFolder folder;
   std::int64_t position = 0;
   {
@@ -138,7 +138,7 @@ TEST(JsonLinesLogTest, TheTimeBetweenTheLastLineAndTheCheckpointCounts) {
   log.rewind(log.position());
   EXPECT_GE(log.seconds(), 100);
   log.advance(50);
-  EXPECT_NEAR(log.seconds(), 100, 5) << "the clock never goes back behind the last line";
+  EXPECT_NEAR(log.seconds(), 100, 5) << "the clock never goes back to before the last line";
   log.advance(160);
   log.write({{"epoch", 1}});
   EXPECT_GE(log.seconds(), 160);

@@ -21,6 +21,7 @@
 #include "recipes/register.h"
 #include "tests/recipes/make_method.h"
 #include "tests/support/fake_parts.h"
+#include "tests/support/lone_rank.h"
 #include "tests/support/part_spec.h"
 
 namespace precast::engine {
@@ -67,26 +68,6 @@ class CallingLoss final : public Loss {
   std::function<void()> call_;
 };
 
-/// Acts as rank zero of several ranks, but the other ranks do not exist and sums change nothing.
-class FirstOfRanks final : public Communicator {
- public:
-  explicit FirstOfRanks(int world) : world_(world) {}
-  [[nodiscard]] int rank() const override { return 0; }
-  [[nodiscard]] int world() const override { return world_; }
-  void all_reduce_sum(std::vector<at::Tensor> /*tensors*/) override {}
-  void reduce_sum(std::vector<at::Tensor> /*tensors*/, int /*root*/) override {}
-  void broadcast(std::vector<at::Tensor> /*tensors*/, int /*root*/) override {}
-  [[nodiscard]] std::vector<std::string> all_gather(const std::string& text) override {
-    return {text};
-  }
-  [[nodiscard]] std::unique_ptr<PendingSum> begin_sum(std::int64_t /*value*/) override {
-    return nullptr;
-  }
-
- private:
-  int world_;
-};
-
 /// The synchronisation of a rank that alone receives the averaged gradients.
 class OneRankSync final : public GradSync {
  public:
@@ -100,7 +81,7 @@ class OneRankSync final : public GradSync {
 
 ShortTraining::ShortTraining(TrainingOptions options, Mode mode)
     : options_(std::move(options)),
-      ranks_(options_.world > 1 ? std::make_unique<FirstOfRanks>(options_.world)
+      ranks_(options_.world > 1 ? std::make_unique<test::LoneRank>(0, options_.world)
                                 : make_single_rank()),
       sync_(options_.gradients_on_one_rank ? std::make_unique<OneRankSync>()
                                            : make_single_rank_sync()),
@@ -126,7 +107,7 @@ ShortTraining::ShortTraining(TrainingOptions options, Mode mode)
   step_ = std::make_unique<TrainStep>(
       plan_, StepParts{*model_, *loss_, *optimizer_, methods_, *ranks_, *sync_}, at::kCPU,
       options_.skip_nonfinite, mode == Mode::plain ? nullptr : make_graph(mode));
-  step_->count_losses([this](const at::Tensor& loss) {
+  step_->set_loss_callback([this](const at::Tensor& loss) {
     loss_sum_.add_(at::where(at::isfinite(loss), loss, at::zeros_like(loss)));
   });
   for (NamedMethod& method : methods_) {
@@ -159,8 +140,8 @@ void ShortTraining::run_to(int end) {
 
 void ShortTraining::restore(const ShortTraining& other) {
   const at::NoGradGuard no_grad;
-  const std::vector<NamedTensor> theirs = other.state(), mine = state();
-  for (std::size_t i = 0; i < theirs.size(); ++i) mine[i].tensor.copy_(theirs[i].tensor);
+  const std::vector<NamedTensor> from = other.state(), to = state();
+  for (std::size_t i = 0; i < from.size(); ++i) to[i].tensor.copy_(from[i].tensor);
   optimizer_->restore(other.optimizer_->state().counters);
   for (std::size_t i = 0; i < methods_.size(); ++i)
     methods_[i].method->restore(other.methods_[i].method->state().counters);
@@ -215,9 +196,9 @@ std::vector<std::string> differences(const ShortTraining& one, const ShortTraini
   std::vector<std::string> names;
   const std::vector<NamedTensor> a = one.state(), b = other.state();
   for (std::size_t i = 0; i < a.size(); ++i) {
-    constexpr double kStandsForNan = 12345;
-    if (!at::nan_to_num(a[i].tensor, kStandsForNan)
-             .equal(at::nan_to_num(b[i].tensor, kStandsForNan)))
+    constexpr double kNanSubstitute = 12345;
+    if (!at::nan_to_num(a[i].tensor, kNanSubstitute)
+             .equal(at::nan_to_num(b[i].tensor, kNanSubstitute)))
       names.push_back(a[i].name);
   }
   const auto same = [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); };

@@ -50,9 +50,8 @@ struct TrainingOptions {
   std::function<std::unique_ptr<Optimizer>(const Model& model)> make_optimizer{};
 };
 
-/// A training run of a few steps on a CPU that can be interrupted. Runs with the same options take
-/// the same steps; with Mode::recorded, a TapeRecorder records them after `warm_ups` steps of each
-/// size.
+/// An interruptible training run of a few steps on a CPU. Runs with the same options take the same
+/// steps; with Mode::recorded, a TapeRecorder records them after `warm_ups` steps of each size.
 class ShortTraining {
  public:
   static constexpr std::int64_t kBatch = 4;

@@ -15,6 +15,7 @@
 
 #include "framework/api/single_rank.h"
 #include "framework/core/error.h"
+#include "tests/support/lone_rank.h"
 #include "tests/support/masked_model.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
@@ -29,8 +30,8 @@ using testing::ThrowsMessage;
 template <typename Part>
 class WithState : public Part {
  public:
-  [[nodiscard]] State state() const override { return kept; }
-  State kept;
+  [[nodiscard]] State state() const override { return stored; }
+  State stored;
 };
 class OptimizerWithState final : public WithState<Optimizer> {
  public:
@@ -101,20 +102,20 @@ TEST_F(StateChecksTest, WhatCheckpointsCannotStoreIsRefusedBeforeTheFirstStep) {
   const std::vector<NamedTensor> complex = {{"c", at::empty({2}, at::kComplexFloat)}};
   const std::vector<NamedTensor> undefined = {{"c", at::Tensor()}};
   for (const auto& tensors : {twice, complex, undefined}) {
-    for (const auto& [kept, part] :
-         {std::pair(&optimizer_.kept, "optimizer"), std::pair(&method_->kept, "method noting")}) {
-      kept->tensors = tensors;
+    for (const auto& [stored, part] : {std::pair(&optimizer_.stored, "optimizer"),
+                                       std::pair(&method_->stored, "method noting")}) {
+      stored->tensors = tensors;
       EXPECT_THAT([&] { make_checkpointer()->attach(nullptr, {}); },
                   ThrowsMessage<ConfigError>(Names(part, "'c'")));
-      kept->tensors.clear();
+      stored->tensors.clear();
     }
   }
 }
 
 TEST_F(StateChecksTest, TensorsThatAreMadeOrChangedLaterAreNamed) {
-  for (const auto& [kept, part] :
-       {std::pair(&optimizer_.kept, "optimizer"), std::pair(&method_->kept, "method noting")}) {
-    kept->tensors = {{"a", at::zeros({2})}};
+  for (const auto& [stored, part] :
+       {std::pair(&optimizer_.stored, "optimizer"), std::pair(&method_->stored, "method noting")}) {
+    stored->tensors = {{"a", at::zeros({2})}};
     const auto checkpointer = make_checkpointer();
     checkpointer->attach(nullptr, {});
     EXPECT_TRUE(saves(*checkpointer));
@@ -123,46 +124,37 @@ TEST_F(StateChecksTest, TensorsThatAreMadeOrChangedLaterAreNamed) {
     const std::vector<NamedTensor> retyped = {{"a", at::zeros({2}, at::kLong)}};
     for (const auto& [tensors, name] :
          {std::pair(added, "fc.v"), std::pair(resized, "[3]"), std::pair(retyped, "Long")}) {
-      kept->tensors = tensors;
+      stored->tensors = tensors;
       EXPECT_THAT([&] { static_cast<void>(saves(*checkpointer)); },
                   ThrowsMessage<Error>(Names(part, name)));
     }
-    kept->tensors.clear();
+    stored->tensors.clear();
     EXPECT_THAT([&] { static_cast<void>(saves(*checkpointer)); },
                 ThrowsMessage<Error>(Names(part, "a (Float [2])")));
-    kept->tensors = {{"a", at::zeros({2})}};
+    stored->tensors = {{"a", at::zeros({2})}};
     EXPECT_TRUE(saves(*checkpointer));
-    kept->tensors.clear();
+    stored->tensors.clear();
   }
 }
 
 /// One of two ranks. The other one has sent `other`, or the same text as this one.
-class OneOfTwo final : public Communicator {
+class OneOfTwo final : public test::LoneRank {
  public:
-  OneOfTwo(int rank, std::string other) : rank_(rank), other_(std::move(other)) {}
-  [[nodiscard]] int rank() const override { return rank_; }
-  [[nodiscard]] int world() const override { return 2; }
-  void all_reduce_sum(std::vector<at::Tensor> /*tensors*/) override {}
-  void reduce_sum(std::vector<at::Tensor> /*tensors*/, int /*root*/) override {}
-  void broadcast(std::vector<at::Tensor> /*tensors*/, int /*root*/) override {}
+  OneOfTwo(int rank, std::string other) : LoneRank(rank, 2), other_(std::move(other)) {}
   [[nodiscard]] std::vector<std::string> all_gather(const std::string& text) override {
     sent.push_back(text);
     if (other_.empty()) return {text, text};
-    return rank_ == 0 ? std::vector{text, other_} : std::vector{other_, text};
-  }
-  [[nodiscard]] std::unique_ptr<PendingSum> begin_sum(std::int64_t /*value*/) override {
-    return nullptr;
+    return rank() == 0 ? std::vector{text, other_} : std::vector{other_, text};
   }
   std::vector<std::string> sent;
 
  private:
-  int rank_;
   std::string other_;
 };
 
 TEST_F(StateChecksTest, AStateThatDiffersBetweenTheRanksIsNamedOnce) {
   const auto compared = [&](int rank, const State& state, const std::string& other) {
-    method_->kept = state;
+    method_->stored = state;
     OneOfTwo ranks(rank, other);
     StateChecks checks(parts(ranks));
     testing::internal::CaptureStderr();
@@ -178,7 +170,7 @@ TEST_F(StateChecksTest, AStateThatDiffersBetweenTheRanksIsNamedOnce) {
   EXPECT_THAT(compared(0, ones, sent).first, Names("warning", "noting", "rank 1"));
   EXPECT_THAT(compared(0, later, sent).first, Names("warning", "noting", "rank 1"));
   EXPECT_EQ(compared(1, ones, sent).first, "") << "only rank 0 warns";
-  // Averages of running statistics differ like the statistics.
+  // Averages of running statistics may differ between ranks, like the statistics themselves.
   method_->averages = true;
   const std::string averages = compared(1, zeros, "").second;
   EXPECT_EQ(compared(0, ones, averages).first, "");

@@ -138,7 +138,7 @@ class StepGraphGpu : public ::testing::Test {
     TrainStep step(plan_, parts, kGpu, options.skip_nonfinite,
                    make_step_graph(options.graphs, plan_, kGpu, parts));
     const at::Tensor loss_sum = at::zeros({}, at::device(kGpu).dtype(at::kDouble));
-    step.count_losses([&](const at::Tensor& one) { loss_sum.add_(one); });
+    step.set_loss_callback([&](const at::Tensor& one) { loss_sum.add_(one); });
     Training result;
     result.first_weights = weights_of(*model);
     for (int i = 0; i < options.steps; ++i) {

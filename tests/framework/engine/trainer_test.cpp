@@ -1,7 +1,6 @@
 #include "framework/engine/trainer.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/core.h>
 #include <gmock/gmock.h>
@@ -18,6 +17,7 @@
 #include "framework/core/error.h"
 #include "framework/engine/train_progress.h"
 #include "tests/support/fake_parts.h"
+#include "tests/support/lone_rank.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/program.h"
 
@@ -29,13 +29,7 @@ using test::LinearModel;
 using test::MemorySink;
 using test::Names;
 using test::RecordingMethod;
-
-class MeanCrossEntropy final : public TargetLoss {
- public:
-  at::Tensor mean(const at::Tensor& logits, const at::Tensor& labels) const override {
-    return at::cross_entropy_loss(logits, labels);
-  }
-};
+using test::RisingLr;
 
 class PlainDescent final : public Optimizer {
  public:
@@ -58,17 +52,6 @@ class PlainDescent final : public Optimizer {
   std::vector<NamedTensor> parameters_;
 };
 
-class Constant final : public Schedule {
- public:
-  explicit Constant(double lr) : lr_(lr) {}
-  [[nodiscard]] double lr(std::int64_t epoch) const override {
-    return lr_ * static_cast<double>(epoch + 1);
-  }
-
- private:
-  double lr_;
-};
-
 class TrainerTest : public ::testing::Test {
  protected:
   TrainerTest() {
@@ -76,7 +59,7 @@ class TrainerTest : public ::testing::Test {
     plan_.steps_per_epoch = 3;
     plan_.global_batch_size = 4;
     plan_.image_size_px = {4, 8};
-    plan_.schedule = std::make_shared<Constant>(1.0);
+    plan_.schedule = std::make_shared<RisingLr>(1.0);
   }
 
   TrainSummary run(TrainerOptions options = {}) {
@@ -98,7 +81,7 @@ class TrainerTest : public ::testing::Test {
 
   TrainPlan plan_;
   LinearModel model_{3};
-  MeanCrossEntropy loss_;
+  test::MeanCrossEntropy loss_;
   PlainDescent optimizer_{model_};
   std::vector<NamedMethod> methods_;
   ColourSource train_{{0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2}, 4};
@@ -189,7 +172,7 @@ TEST(TrainProgressTest, TheLineOfAnEpochNamesTheBestOne) {
   state.train_loss = 1.25;
   state.images_trained = 1000;
   state.train_seconds = 50;
-  state.best_top_1 = 0.75;
+  state.best_value = 0.75;
   state.best_epoch = 2;
   EvalResult eval{.samples = 8, .top_1_correct = 4, .seconds = 15};
   EXPECT_THAT(progress.epoch_line(state, eval),
@@ -213,35 +196,17 @@ TEST_F(TrainerTest, StepsAreLoggedWithLossAndRate) {
 }
 
 /// A single rank that waits before each sum of tensors, as for a device that still has work to do.
-class SlowRank final : public Communicator {
+class SlowRank final : public test::LoneRank {
  public:
-  [[nodiscard]] int rank() const override { return 0; }
-  [[nodiscard]] int world() const override { return 1; }
-  void all_reduce_sum(std::vector<at::Tensor> tensors) override {
+  void all_reduce_sum(std::vector<at::Tensor> /*tensors*/) override {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    one_->all_reduce_sum(std::move(tensors));
   }
-  void reduce_sum(std::vector<at::Tensor> tensors, int root) override {
-    one_->reduce_sum(std::move(tensors), root);
-  }
-  void broadcast(std::vector<at::Tensor> tensors, int root) override {
-    one_->broadcast(std::move(tensors), root);
-  }
-  [[nodiscard]] std::vector<std::string> all_gather(const std::string& text) override {
-    return one_->all_gather(text);
-  }
-  [[nodiscard]] std::unique_ptr<PendingSum> begin_sum(std::int64_t value) override {
-    return one_->begin_sum(value);
-  }
-
- private:
-  std::unique_ptr<Communicator> one_ = make_single_rank();
 };
 
 TEST_F(TrainerTest, TheTimeOfAnEpochContainsTheWaitForItsLosses) {
   plan_.epochs = 1;
   ranks_ = std::make_unique<SlowRank>();
-  // The sum of the losses and their number.
+  // Two sums over the ranks, of the losses and of their number, wait 0.1 s each.
   EXPECT_GE(run().train_seconds, 0.2);
   EXPECT_GE(nlohmann::json::parse(sink_.records.back()).at("train_time").get<double>(), 0.2);
 }
@@ -286,7 +251,7 @@ TEST_F(TrainerTest, OnlyTheLastPassOfAStepIsTheLast) {
 }
 
 TEST_F(TrainerTest, DivergenceIsAnErrorOfItsOwnKind) {
-  plan_.schedule = std::make_shared<Constant>(std::numeric_limits<double>::infinity());
+  plan_.schedule = std::make_shared<RisingLr>(std::numeric_limits<double>::infinity());
   try {
     run();
     FAIL();

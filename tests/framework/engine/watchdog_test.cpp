@@ -1,21 +1,20 @@
 #include "framework/engine/watchdog.h"
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <string>
 
 #include "framework/core/error.h"
+#include "tests/support/child.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/text_file.h"
 
 namespace precast::engine {
 namespace {
@@ -26,25 +25,22 @@ using Clock = std::chrono::steady_clock;
 /// The description that the stalled part gives of its state.
 constexpr const char* kState = "3 batches are ready";
 
-/// The exit code of a process that runs `body`, -1 if it took more than a minute, and what it
-/// printed on standard error.
-std::pair<int, std::string> in_process(const std::function<void()>& body) {
+/// Runs `body` in a child process for up to a minute. @return the result of Child::wait(), and what
+/// it printed on standard error.
+std::pair<int, std::string> run_in_child(const std::function<void()>& body) {
   const test::TemporaryFolder folder;
-  const pid_t child = ::fork();
-  if (child == 0) {
+  test::Child child([&] {
     ::alarm(60);
     static_cast<void>(std::freopen((folder / "err").c_str(), "w", stderr));
     body();
-    ::_exit(0);
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  std::ifstream file(folder / "err");
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, {std::istreambuf_iterator<char>(file), {}}};
+    return 0;
+  });
+  const int code = child.wait();
+  return {code, test::read_text(folder / "err")};
 }
 
-TEST(WatchdogTest, ARunThatStandsStillEndsWithItsPlaceAndAllStacks) {
-  const auto [code, printed] = in_process([] {
+TEST(WatchdogTest, AStalledRunEndsWithItsPositionAndAllStacks) {
+  const auto [code, printed] = run_in_child([] {
     Watchdog watchdog(
         std::chrono::seconds(1), [] { return kState; },
         [](const std::string& cause) { std::fprintf(stderr, "peers: %s\n", cause.c_str()); });
@@ -58,9 +54,9 @@ TEST(WatchdogTest, ARunThatStandsStillEndsWithItsPlaceAndAllStacks) {
   EXPECT_EQ(test::occurrences(printed, "\nthread "), 3) << printed;
 }
 
-TEST(WatchdogTest, ARunThatMovesIsLeftAlone) {
+TEST(WatchdogTest, ARunThatMakesProgressIsNotEnded) {
   constexpr std::chrono::seconds kLimit{1};
-  const auto [code, printed] = in_process([&] {
+  const auto [code, printed] = run_in_child([&] {
     const auto start = Clock::now();
     // The time of the last tick that has certainly reached the watchdog, and the longest time
     // between two ticks.

@@ -68,7 +68,7 @@ TEST_F(WatchedSourceTest, AnErrorEndsAWait) {
   EXPECT_EQ(source_.seconds_waited_so_far(), kBefore + 2);
 }
 
-TEST_F(WatchedSourceTest, TheRestIsThatOfTheSource) {
+TEST_F(WatchedSourceTest, OtherCallsAreForwardedToTheSource) {
   EXPECT_EQ(source_.size(1), 3);
   EXPECT_EQ(source_.samples(), 12);
 }

@@ -89,11 +89,11 @@ TEST_F(WeightsTest, ALastLayerForAnotherNumberOfClassesCanKeepWhatWasDrawn) {
   const auto file = file_with({{"weight", {10, 3}}});
   EXPECT_THROW(load_model_weights(model, file), CheckpointError);
   for (const std::int64_t in_file : {10, 0}) {  // 0: the file does not say it
-    load_model_weights(model, file, ClassCounts{.file = in_file, .model = 4});
+    load_model_weights(model, file, NumClasses{.file = in_file, .model = 4});
     EXPECT_TRUE(model.weight.equal(at::full({4, 3}, 7.0F)));
   }
   EXPECT_THROW(load_model_weights(model, file_with({{"weight", {10, 2}}}),
-                                  ClassCounts{.file = 10, .model = 4}),
+                                  NumClasses{.file = 10, .model = 4}),
                CheckpointError);
 }
 
@@ -111,7 +111,7 @@ TEST_F(WeightsTest, OnlyTensorsWithTheTwoNumbersOfClassesAreALastLayer) {
     at::Tensor weight = at::full({3, 6, 1, 1}, 7.0F);
     at::Tensor bias = at::full({3}, 7.0F);
   } model;
-  const ClassCounts classes{.file = 4, .model = 3};
+  const NumClasses classes{.file = 4, .model = 3};
   load_model_weights(
       model, file_with({{"0.weight", {6, 1, 1, 1}}, {"1.weight", {4, 6, 1, 1}}, {"1.bias", {4}}}),
       classes);

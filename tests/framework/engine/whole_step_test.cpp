@@ -27,7 +27,7 @@ constexpr int kSteps = kWarmUps + kReplays;
 /// gradient.
 class FaultyOptimizer final : public Optimizer {
  public:
-  enum class Fault { reads_the_rate, keeps_the_rate, makes_its_moments_late };
+  enum class Fault { reads_lr_on_host, ignores_lr_tensor, creates_moments_late };
 
   FaultyOptimizer(Fault fault, const std::vector<NamedTensor>& parameters)
       : fault_(fault), parameters_(parameters) {}
@@ -35,9 +35,9 @@ class FaultyOptimizer final : public Optimizer {
   void step(double lr, const std::optional<Scaled>& /*scaled*/) override { update(lr); }
   [[nodiscard]] bool takes_lr_tensor() const override { return true; }
   void step_with(const at::Tensor& lr, const std::optional<Scaled>& /*scaled*/) override {
-    if (fault_ == Fault::keeps_the_rate) {
-      update(rate_of_a_schedule_ = rate_of_a_schedule_ / 2);
-    } else if (fault_ == Fault::reads_the_rate) {
+    if (fault_ == Fault::ignores_lr_tensor) {
+      update(host_lr_ = host_lr_ / 2);
+    } else if (fault_ == Fault::reads_lr_on_host) {
       update(lr.item<double>());
     } else {
       update(lr);
@@ -51,7 +51,7 @@ class FaultyOptimizer final : public Optimizer {
     ++steps_;
     for (const NamedTensor& parameter : parameters_) {
       at::Tensor& moment = moments_[parameter.name];
-      const bool first = fault_ == Fault::makes_its_moments_late && steps_ == kWarmUps + 1;
+      const bool first = fault_ == Fault::creates_moments_late && steps_ == kWarmUps + 1;
       if (!moment.defined() || first) moment = at::zeros_like(parameter.tensor);
       moment.mul_(0.5).add_(parameter.tensor.grad());
       parameter.tensor.detach().sub_(moment * lr);
@@ -61,7 +61,7 @@ class FaultyOptimizer final : public Optimizer {
   Fault fault_;
   std::vector<NamedTensor> parameters_;
   std::map<std::string, at::Tensor> moments_;
-  double rate_of_a_schedule_ = 0.5;
+  double host_lr_ = 0.5;
   int steps_ = 0;
 };
 
@@ -195,10 +195,10 @@ TEST(WholeStep, TheLeastRecentlyUsedRecordingMakesRoom) {
 }
 
 /// A device without memory for some forward passes.
-class LittleMemory {
+class LimitedMemory {
  public:
   using Fits = std::function<bool(const test::TapeLog& log)>;
-  explicit LittleMemory(Fits fits) : fits_(std::move(fits)) {}
+  explicit LimitedMemory(Fits fits) : fits_(std::move(fits)) {}
 
   /// Expects the same results as with enough memory. @return how often memory has run out
   int expect_same(TrainingOptions options) {
@@ -229,31 +229,31 @@ class LittleMemory {
 
 /// Work that is not recorded fits only if no recording exists, because it cannot use the memory of
 /// the recordings' pool.
-bool fits_alone(const test::TapeLog& log) {
+bool fits_without_recordings(const test::TapeLog& log) {
   return log.recording || log.alive == 0;
 }
 
 /// Steps of 32 px, then 48 px, then 32 px again.
-TrainingOptions of_sizes_that_return() {
+TrainingOptions recurring_sizes() {
   return {.steps = 3 * kSteps, .size_px = [](int step) { return step / kSteps == 1 ? 48 : 32; }};
 }
 
 TEST(StepMemory, ANewSizeBeginsWithoutTheRecordingsOfOthers) {
-  LittleMemory memory(fits_alone);
-  EXPECT_EQ(memory.expect_same(of_sizes_that_return()), 0);
+  LimitedMemory memory(fits_without_recordings);
+  EXPECT_EQ(memory.expect_same(recurring_sizes()), 0);
   EXPECT_EQ(memory.log().warm_ups, 2 * kWarmUps);
   EXPECT_EQ(memory.log().recordings, 3);
   EXPECT_EQ(memory.log().alive, 2);
   EXPECT_THAT(memory.warnings(), IsEmpty());
 }
 
-TEST(StepMemory, APartialBatchTakesThatOfRecordings) {
+TEST(StepMemory, APartialBatchTakesTheMemoryOfRecordings) {
   for (const int world : {1, 2}) {
     TrainingOptions options{.steps = 2 * kSteps, .world = world};
     options.edit = [](int step, Batch& batch) {
       if (step == kSteps) batch = batch.narrow(0, 2);
     };
-    LittleMemory memory(fits_alone);
+    LimitedMemory memory(fits_without_recordings);
     EXPECT_EQ(memory.expect_same(options), 0);
     EXPECT_EQ(memory.log().recordings, 2);
     EXPECT_THAT(memory.warnings(), IsEmpty());
@@ -275,9 +275,9 @@ TEST(StepMemory, DroppedRecordingsAreMadeAgain) {
   EXPECT_EQ(found.log().warm_ups, kWarmUps);
 }
 
-TEST(StepMemory, ARecordingTakesThatOfOthers) {
-  LittleMemory memory([](const test::TapeLog& log) { return !log.recording || log.alive == 0; });
-  EXPECT_EQ(memory.expect_same(of_sizes_that_return()), 1);
+TEST(StepMemory, ARecordingTakesTheMemoryOfOthers) {
+  LimitedMemory memory([](const test::TapeLog& log) { return !log.recording || log.alive == 0; });
+  EXPECT_EQ(memory.expect_same(recurring_sizes()), 1);
   EXPECT_EQ(memory.log().recordings, 4);
   EXPECT_EQ(memory.log().alive, 1);
   EXPECT_THAT(memory.warnings(), HasSubstr("training.cuda_graphs"));
@@ -287,7 +287,7 @@ TEST(StepMemory, ARecordingTakesThatOfOthers) {
 TEST(StepMemory, SizesThatAlternateAreNotRecordedAgainAndAgain) {
   TrainingOptions options{.steps = 4 * kSteps};
   options.size_px = [](int step) { return step % 2 == 1 ? 48 : 32; };
-  LittleMemory memory([](const test::TapeLog& log) { return !log.recording || log.alive == 0; });
+  LimitedMemory memory([](const test::TapeLog& log) { return !log.recording || log.alive == 0; });
   EXPECT_EQ(memory.expect_same(options), 1);
   EXPECT_EQ(memory.log().recordings, 2);
 }
@@ -303,8 +303,8 @@ TEST(StepMemory, OfSeveralRanksNoneContinuesWithoutTheRecording) {
 }
 
 TEST(StepMemory, WhereNoRecordingFitsTrainingContinuesWithoutGraphs) {
-  LittleMemory memory([](const test::TapeLog& log) { return !log.recording; });
-  EXPECT_EQ(memory.expect_same(of_sizes_that_return()), 1);
+  LimitedMemory memory([](const test::TapeLog& log) { return !log.recording; });
+  EXPECT_EQ(memory.expect_same(recurring_sizes()), 1);
   EXPECT_EQ(memory.log().alive, 0);
   EXPECT_THAT(memory.warnings(), HasSubstr("training.cuda_graphs"));
 }
@@ -337,17 +337,17 @@ TEST(WholeStep, APartialBatchInBetweenRunsWithoutARecording) {
   expect_same(options, Mode::plain, 2 * kSteps - 1 - kWarmUps);
 }
 
-TEST(WholeStep, AResumedTrainingIsThatWhichWasNotInterrupted) {
+TEST(WholeStep, AResumedTrainingEqualsTheUninterruptedOne) {
   const TrainingOptions options{
       .optimizer = "adamw", .methods = {{"ema", "{}"}}, .steps = 3 * kSteps};
-  ShortTraining whole(options, Mode::recorded);
-  whole.run();
+  ShortTraining uninterrupted(options, Mode::recorded);
+  uninterrupted.run();
   ShortTraining first(options, Mode::recorded);
   first.run_to(kSteps + 2);
   ShortTraining second(options, Mode::recorded);
   second.restore(first);
   second.run();
-  std::vector<std::string> changed = differences(second, whole);
+  std::vector<std::string> changed = differences(second, uninterrupted);
   std::erase(changed, "losses");
   EXPECT_THAT(changed, IsEmpty());
 }
@@ -355,17 +355,17 @@ TEST(WholeStep, AResumedTrainingIsThatWhichWasNotInterrupted) {
 TEST(WholeStep, ATrainingThatGoesBackUsesItsRecordingAgain) {
   const TrainingOptions options{
       .optimizer = "adamw", .methods = {{"ema", "{}"}}, .steps = 3 * kSteps};
-  ShortTraining whole(options, Mode::recorded), kept(options, Mode::recorded);
-  ShortTraining back(options, Mode::recorded);
-  whole.run();
+  ShortTraining uninterrupted(options, Mode::recorded), kept(options, Mode::recorded);
+  ShortTraining rewound(options, Mode::recorded);
+  uninterrupted.run();
   kept.run_to(kSteps);
-  back.run_to(2 * kSteps);
-  back.restore(kept);
-  back.run();
-  std::vector<std::string> changed = differences(back, whole);
+  rewound.run_to(2 * kSteps);
+  rewound.restore(kept);
+  rewound.run();
+  std::vector<std::string> changed = differences(rewound, uninterrupted);
   std::erase(changed, "losses");
   EXPECT_THAT(changed, IsEmpty());
-  EXPECT_EQ(back.log().recordings, 1);
+  EXPECT_EQ(rewound.log().recordings, 1);
 }
 
 TEST(WholeStep, AHookThatReplacesGradientsIsRecorded) {
@@ -398,7 +398,7 @@ TrainingOptions with_fault(FaultyOptimizer::Fault fault) {
 }
 
 TEST(PlantedFault, ARateThatTheHostReadsCannotBeRecorded) {
-  ShortTraining training(with_fault(FaultyOptimizer::Fault::reads_the_rate), Mode::recorded);
+  ShortTraining training(with_fault(FaultyOptimizer::Fault::reads_lr_on_host), Mode::recorded);
   try {
     training.run();
     FAIL() << "expected an error";
@@ -411,7 +411,7 @@ TEST(PlantedFault, ARateThatTheHostReadsCannotBeRecorded) {
 
 TEST(PlantedFault, ARateOrMomentsOfTheHostGiveOtherWeights) {
   for (const auto fault :
-       {FaultyOptimizer::Fault::keeps_the_rate, FaultyOptimizer::Fault::makes_its_moments_late}) {
+       {FaultyOptimizer::Fault::ignores_lr_tensor, FaultyOptimizer::Fault::creates_moments_late}) {
     ShortTraining expected(with_fault(fault), Mode::unrecorded);
     ShortTraining found(with_fault(fault), Mode::recorded);
     expected.run();

@@ -7,7 +7,6 @@
 #include <pty.h>
 #include <signal.h>
 #include <sys/ioctl.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <termios.h>
@@ -23,17 +22,18 @@
 #include <regex>
 #include <sstream>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "framework/core/error.h"
+#include "tests/support/child.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/program.h"
 
 namespace precast {
 namespace {
 
+using test::eventually;
 using test::Names;
 using testing::AllOf;
 using testing::ContainsRegex;
@@ -80,21 +80,10 @@ pid_t child_of(pid_t process) {
   return child;
 }
 
-/// Waits until the condition holds. @return false if it did not within a minute.
-template <typename Condition>
-bool comes_true(Condition condition) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-  while (std::chrono::steady_clock::now() < end) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return condition();
-}
-
 /// Waits until all threads reach `state`; a process is stopped only when all its threads are.
 bool reaches_state(pid_t process, char state) {
   const std::filesystem::path threads = "/proc/" + std::to_string(process) + "/task";
-  return comes_true([&] {
+  return eventually([&] {
     const std::filesystem::directory_iterator all(threads);
     return std::all_of(begin(all), end(all),
                        [&](const auto& thread) { return state_of(thread.path()) == state; });
@@ -108,7 +97,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-TEST(LauncherTest, HandsRanksAndTheStoreDown) {
+TEST(LauncherTest, PassesRanksAndTheStoreToTheProcesses) {
   Shells shells(2, kLongGraceMs,
                 "echo $PRECAST_RANK/$PRECAST_WORLD_SIZE $PRECAST_LOCAL_RANK/"
                 "$PRECAST_LOCAL_WORLD_SIZE $PRECAST_STORE",
@@ -194,22 +183,22 @@ TEST(LauncherTest, ReturnsTheCodeOfTheFirstThatFailed) {
                                 {one_after_the_other("exit 13", "exit 5"), 5},
                                 {one_after_the_other("exit 12", "exit 5"), 12},
                                 {"exit 13", 13}};
-  for (const Case& wanted : cases) {
+  for (const Case& test_case : cases) {
     const test::TemporaryFolder folder;
-    Shells shells(2, kLongGraceMs, wanted.script, {"PID=" + (folder / "pid").string()});
-    EXPECT_EQ(shells.wait(), wanted.code) << wanted.script << '\n' << shells.err;
+    Shells shells(2, kLongGraceMs, test_case.script, {"PID=" + (folder / "pid").string()});
+    EXPECT_EQ(shells.wait(), test_case.code) << test_case.script << '\n' << shells.err;
   }
 }
 
 /// The lines that the launcher itself has printed.
-std::vector<std::string> launchers_lines(const std::string& text) {
+std::vector<std::string> launcher_lines(const std::string& text) {
   std::vector<std::string> lines = lines_of(text);
   std::erase_if(lines, [](const std::string& line) { return !line.starts_with("launcher: "); });
   return lines;
 }
 
 /// The line that launch_program's on_failure printed; it must have been called exactly once.
-std::string told(const std::string& text) {
+std::string failure_line(const std::string& text) {
   std::vector<std::string> lines = lines_of(text);
   std::erase_if(lines, [](const std::string& line) { return !line.starts_with("told "); });
   EXPECT_EQ(lines.size(), 1U) << text;
@@ -219,22 +208,22 @@ std::string told(const std::string& text) {
 TEST(LauncherTest, NamesTheFirstFailureOnceAndKillsTheOthersAfterTheGrace) {
   Shells shells(3, kShortGraceMs, "[ $PRECAST_RANK = 1 ] && kill -KILL $$; exec sleep 100");
   EXPECT_EQ(shells.wait(), 128 + SIGKILL);
-  EXPECT_THAT(told(shells.err),
+  EXPECT_THAT(failure_line(shells.err),
               AllOf(Names("1:", "rank 1", "9", "SIGKILL"), ContainsRegex("\\(pid [0-9]+\\)")));
-  EXPECT_THAT(launchers_lines(shells.err),
+  EXPECT_THAT(launcher_lines(shells.err),
               ElementsAre(Names("rank 1", 9, "SIGKILL", 2, "0.3 s"), Names("rank 0", "0.3 s"),
                           Names("rank 2", "0.3 s")));
   EXPECT_EQ(shells.out, "");
 }
 
-TEST(LauncherTest, OneThatFollowedAnotherIsNotNamed) {
+TEST(LauncherTest, AFailureThatFollowsAnotherIsNotNamed) {
   const test::TemporaryFolder folder;
   Shells shells(2, kLongGraceMs,
                 "[ $PRECAST_RANK = 1 ] || exit 13; until [ -e $TOLD ]; do sleep 0.02; done; exit 5",
                 {"TOLD=" + (folder / "told").string()});
   EXPECT_EQ(shells.wait(), 5);
-  EXPECT_THAT(launchers_lines(shells.err), ElementsAre(Names("rank 1", "pid", 5)));
-  EXPECT_THAT(told(shells.err), Names("rank 0", 13));
+  EXPECT_THAT(launcher_lines(shells.err), ElementsAre(Names("rank 1", "pid", 5)));
+  EXPECT_THAT(failure_line(shells.err), Names("rank 0", 13));
 }
 
 TEST(LauncherTest, KillsAStoppedChildAfterTheGrace) {
@@ -246,7 +235,7 @@ TEST(LauncherTest, KillsAStoppedChildAfterTheGrace) {
       "until grep -q '^State:.T' /proc/$(cat $PID)/status; do sleep 0.02; done; exit 13",
       {"PID=" + (folder / "pid").string()});
   EXPECT_EQ(shells.wait(), 13);
-  EXPECT_THAT(launchers_lines(shells.err),
+  EXPECT_THAT(launcher_lines(shells.err),
               UnorderedElementsAre(Names("rank 0", 13), Names("rank 1", "pid", "0.3 s")));
 }
 
@@ -270,7 +259,8 @@ TEST(LauncherTest, PassesAHangUpOnAsARequestToStop) {
   EXPECT_EQ(shells.wait(), 85);
 }
 
-/// The command of a launcher of one shell that runs `script`, started with a signal ignored.
+/// A command that starts a launcher with `signal` ignored; the launcher starts one shell, which
+/// runs `script`.
 std::vector<std::string> launch_ignoring(const std::string& signal, const std::string& script) {
   std::vector<std::string> command{"/bin/sh", "-c", "trap '' " + signal + "; exec \"$@\"", "sh"};
   for (const std::string& argument : launch_command(1, kLongGraceMs, {"/bin/sh", "-c", script}))
@@ -345,24 +335,15 @@ TEST(LauncherTest, TheGraceDoesNotRunWhileAllAreSuspended) {
   ASSERT_EQ(waitpid(shells.id(), &status, WUNTRACED), shells.id());
   ASSERT_TRUE(WIFSTOPPED(status));
   const auto later = std::chrono::steady_clock::now() + std::chrono::milliseconds(kGraceMs);
-  ASSERT_TRUE(comes_true([&] { return std::chrono::steady_clock::now() > later; }));
+  ASSERT_TRUE(eventually([&] { return std::chrono::steady_clock::now() > later; }));
   std::ofstream{folder / "go"};
   kill(shells.id(), SIGCONT);
   EXPECT_EQ(shells.wait(), 3);
-  EXPECT_THAT(launchers_lines(shells.err), ElementsAre(Names("rank 1", 3)));
+  EXPECT_THAT(launcher_lines(shells.err), ElementsAre(Names("rank 1", 3)));
 }
 
-/// Makes orphans children of this process, so that it can see how they end.
-class Reaper {
- public:
-  Reaper() { prctl(PR_SET_CHILD_SUBREAPER, 1); }
-  Reaper(const Reaper&) = delete;
-  Reaper& operator=(const Reaper&) = delete;
-  ~Reaper() { prctl(PR_SET_CHILD_SUBREAPER, 0); }
-};
-
 /// The ids of the processes in the output of launch_program's `watch`.
-std::vector<pid_t> watching(const std::string& text) {
+std::vector<pid_t> watcher_pids(const std::string& text) {
   std::vector<pid_t> ids;
   const std::regex line("watches true as pid ([0-9]+)");
   for (std::sregex_iterator at(text.begin(), text.end(), line), end; at != end; ++at) {
@@ -372,12 +353,12 @@ std::vector<pid_t> watching(const std::string& text) {
 }
 
 TEST(LauncherTest, ChildrenEndWhenTheLauncherIsKilled) {
-  const Reaper reaper;
+  const test::Reaper reaper;
   test::Program launcher(launch_command(3, kLongGraceMs, {LAUNCH_PROGRAM, "watch"}));
   ASSERT_TRUE(launcher.printed("watches true", 3));
   kill(launcher.id(), SIGKILL);
   EXPECT_EQ(launcher.wait(), 128 + SIGKILL);
-  const std::vector<pid_t> children = watching(launcher.out + launcher.err);
+  const std::vector<pid_t> children = watcher_pids(launcher.out + launcher.err);
   ASSERT_EQ(children.size(), 3U);
   for (const pid_t child : children) {
     int status = 0;
@@ -388,7 +369,7 @@ TEST(LauncherTest, ChildrenEndWhenTheLauncherIsKilled) {
 }
 
 TEST(LauncherTest, StoppedChildrenEndTooWhenTheLauncherIsKilled) {
-  const Reaper reaper;
+  const test::Reaper reaper;
   // In a separate session, as if the terminal or the batch system ended together with the launcher.
   std::vector<std::string> command = launch_command(1, 0, {LAUNCH_PROGRAM, "watch"});
   command.insert(command.begin(), "/usr/bin/setsid");
@@ -399,7 +380,7 @@ TEST(LauncherTest, StoppedChildrenEndTooWhenTheLauncherIsKilled) {
   ASSERT_TRUE(reaches_state(child, 'T'));
   kill(launcher.id(), SIGKILL);
   EXPECT_EQ(launcher.wait(), 128 + SIGKILL);
-  const bool ended = comes_true([&] { return waitpid(child, nullptr, WNOHANG) == child; });
+  const bool ended = eventually([&] { return waitpid(child, nullptr, WNOHANG) == child; });
   EXPECT_TRUE(ended);
   if (!ended) kill(child, SIGKILL);
 }
@@ -408,13 +389,13 @@ TEST(LauncherTest, AProgramWithoutALauncherWatchesNone) {
   test::Program alone({LAUNCH_PROGRAM, "watch"});
   EXPECT_EQ(alone.wait(), 0);
   EXPECT_THAT(alone.err, HasSubstr("watches false"));
-  test::Program misled({LAUNCH_PROGRAM, "watch"}, {"PRECAST_LAUNCHER_PIPE=2"});
-  EXPECT_EQ(misled.wait(), 0);
-  EXPECT_THAT(misled.err, HasSubstr("watches false"));
+  test::Program with_invalid_pipe({LAUNCH_PROGRAM, "watch"}, {"PRECAST_LAUNCHER_PIPE=2"});
+  EXPECT_EQ(with_invalid_pipe.wait(), 0);
+  EXPECT_THAT(with_invalid_pipe.err, HasSubstr("watches false"));
 }
 
 TEST(LauncherTest, DoesNotWaitForWhatAChildLeavesBehind) {
-  const Reaper reaper;
+  const test::Reaper reaper;
   Shells shells(1, kLongGraceMs, "sleep 100 & echo $!");
   EXPECT_EQ(shells.wait(), 0);
   const pid_t left = std::stoi(shells.out);
@@ -451,9 +432,9 @@ TEST(LauncherTest, ForwardsSignalsWhileNobodyReadsItsOutput) {
   // their pages.
   const int enough = fcntl(reader, F_GETPIPE_SZ) - 2 * static_cast<int>(sysconf(_SC_PAGESIZE));
   int bytes = 0;
-  EXPECT_TRUE(comes_true([&] { return ioctl(reader, FIONREAD, &bytes) == 0 && bytes > enough; }));
+  EXPECT_TRUE(eventually([&] { return ioctl(reader, FIONREAD, &bytes) == 0 && bytes > enough; }));
   kill(shells.id(), SIGTERM);
-  EXPECT_TRUE(comes_true([&] { return access(mark.c_str(), F_OK) == 0; }));
+  EXPECT_TRUE(eventually([&] { return access(mark.c_str(), F_OK) == 0; }));
   std::vector<char> piece(65536);
   std::ptrdiff_t zeros = 0;
   for (ssize_t size = 1; size > 0; zeros += std::count(piece.begin(), piece.begin() + size, '\0')) {
@@ -480,7 +461,7 @@ class Terminal {
   }
   /// `command` in a new session, with this terminal as its controlling terminal, standard input and
   /// standard error.
-  [[nodiscard]] std::vector<std::string> controls(const std::vector<std::string>& command) const {
+  [[nodiscard]] std::vector<std::string> wrap(const std::vector<std::string>& command) const {
     std::vector<std::string> all{"/bin/sh", "-c",
                                  "exec setsid --ctty \"$@\" < " + name_ + " 2> " + name_, "sh"};
     all.insert(all.end(), command.begin(), command.end());
@@ -494,7 +475,7 @@ class Terminal {
   }
   void type(char key) const { EXPECT_EQ(write(screen_, &key, 1), 1); }
   /// Reads until `text` has appeared `times` times. @return false if nothing is printed for 30 s.
-  bool shows(const std::string& text, int times) {
+  bool wait_for_text(const std::string& text, int times) {
     std::array<char, 4096> piece{};
     while (test::occurrences(seen, text) < times) {
       pollfd wait{screen_, POLLIN, 0};
@@ -516,18 +497,18 @@ class Terminal {
 
 TEST(LauncherTest, OnATerminalRank0DrawsItselfAndCtrlCReachesEachChildOnce) {
   Terminal terminal;
-  test::Program shells(terminal.controls(launch_command(
+  test::Program shells(terminal.wrap(launch_command(
       2, kLongGraceMs,
       {"/bin/sh", "-c",
        "[ -t 2 ] && echo direct >&2 || echo piped >&2; trap 'echo int >&2' INT; "
        "trap 'echo last >&2; exit 85' TERM; echo ready >&2; while :; do sleep 0.02; done"})));
-  ASSERT_TRUE(terminal.shows("ready\r\n", 2)) << terminal.seen;
+  ASSERT_TRUE(terminal.wait_for_text("ready\r\n", 2)) << terminal.seen;
   EXPECT_THAT(terminal.seen, HasSubstr("direct\r\n"));
   EXPECT_THAT(terminal.seen, HasSubstr("\r\033[K[rank 1] piped\r\n"));
   terminal.type('\x03');
-  ASSERT_TRUE(terminal.shows("int\r\n", 2)) << terminal.seen;
+  ASSERT_TRUE(terminal.wait_for_text("int\r\n", 2)) << terminal.seen;
   kill(shells.id(), SIGTERM);
-  ASSERT_TRUE(terminal.shows("last\r\n", 2)) << terminal.seen;
+  ASSERT_TRUE(terminal.wait_for_text("last\r\n", 2)) << terminal.seen;
   EXPECT_EQ(shells.wait(), 85);
   EXPECT_EQ(test::occurrences(terminal.seen, "int\r\n"), 2) << terminal.seen;
 }
@@ -535,9 +516,8 @@ TEST(LauncherTest, OnATerminalRank0DrawsItselfAndCtrlCReachesEachChildOnce) {
 TEST(LauncherTest, ATerminalThatStopsBackgroundWritersDoesNotStopRank0) {
   Terminal terminal;
   terminal.stop_background_writers();
-  test::Program launcher(
-      terminal.controls(launch_command(1, kLongGraceMs, {LAUNCH_PROGRAM, "watch"})));
-  EXPECT_TRUE(terminal.shows("watches true", 1));
+  test::Program launcher(terminal.wrap(launch_command(1, kLongGraceMs, {LAUNCH_PROGRAM, "watch"})));
+  EXPECT_TRUE(terminal.wait_for_text("watches true", 1));
   kill(launcher.id(), SIGTERM);
   EXPECT_EQ(launcher.wait(), 128 + SIGTERM);
 }

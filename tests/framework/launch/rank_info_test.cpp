@@ -23,7 +23,7 @@ Variables operator+(Variables a, const Variables& b) {
   return a;
 }
 
-RankInfo find(const Variables& variables, const MeetingPoint& fallback = {}) {
+RankInfo find(const Variables& variables, const RendezvousEndpoint& fallback = {}) {
   return find_rank_info(
       [&](const char* name) -> const char* {
         const auto found = variables.find(name);
@@ -188,7 +188,7 @@ TEST(RankInfoTest, ReadsPmi) {
                2);
 }
 
-TEST(RankInfoTest, OurLauncherWinsWithoutAWord) {
+TEST(RankInfoTest, OurLauncherWinsWithoutAWarning) {
   const RankInfo info = find(kOurs + kTorchrun + kSrun + kOpenMpi + kPmi);
   EXPECT_EQ(info.source, "precast");
   EXPECT_EQ(info.warning, "");

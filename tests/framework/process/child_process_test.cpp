@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include <atomic>
@@ -17,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/child.h"
 #include "tests/support/message_matchers.h"
 
 namespace precast {
@@ -59,12 +59,12 @@ TEST(ChildProcessTest, KillsAProgramThatHasClosedItsOutput) {
   EXPECT_TRUE(late.timed_out);
   EXPECT_EQ(late.exit_code, 128 + SIGKILL);
   std::atomic<bool> stop = false;
-  std::thread asks([&] {
+  std::thread stopper([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
     stop = true;
   });
   const ChildResult stopped = run_child(command, std::chrono::minutes(5), 1'000'000, &stop);
-  asks.join();
+  stopper.join();
   EXPECT_FALSE(stopped.timed_out);
   EXPECT_EQ(stopped.exit_code, 128 + SIGKILL);
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::minutes(1));
@@ -80,25 +80,16 @@ TEST(ChildProcessTest, AProgramMayCloseItsOutputBeforeItEnds) {
 
 TEST(ChildProcessTest, KillsAProgramOnRequest) {
   std::atomic<bool> stop = false;
-  std::thread asks([&] {
+  std::thread stopper([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     stop = true;
   });
   const ChildResult result =
       run_child({"/bin/sh", "-c", "exec sleep 100"}, std::chrono::minutes(1), 1'000'000, &stop);
-  asks.join();
+  stopper.join();
   EXPECT_FALSE(result.timed_out);
   EXPECT_EQ(result.exit_code, 128 + SIGKILL);
 }
-
-/// Makes orphans children of this process, so that it can see how they end.
-class Reaper {
- public:
-  Reaper() { prctl(PR_SET_CHILD_SUBREAPER, 1); }
-  Reaper(const Reaper&) = delete;
-  Reaper& operator=(const Reaper&) = delete;
-  ~Reaper() { prctl(PR_SET_CHILD_SUBREAPER, 0); }
-};
 
 /// Waits until this process has no child. @return the statuses with which its children ended. After
 /// 10 s, it kills those of `started` that are left, which are not in the result.
@@ -123,7 +114,7 @@ std::map<pid_t, int> reap_all(const std::vector<pid_t>& started) {
 }
 
 TEST(ChildProcessTest, KillsTheDescendantsToo) {
-  const Reaper reaper;
+  const test::Reaper reaper;
   // A child, and a grandchild that leads its own session.
   const std::string script = "sleep 100 & echo $!; sh -c 'setsid sleep 100 & echo $!; wait' & wait";
   std::vector<pid_t> started;
@@ -143,7 +134,7 @@ TEST(ChildProcessTest, KillsTheDescendantsToo) {
   }
 }
 
-TEST(ChildProcessTest, SaysWhatCannotBeStarted) {
+TEST(ChildProcessTest, NamesAProgramThatCannotBeStarted) {
   const ChildResult result = run_child({"/no/such/program"}, std::chrono::minutes(1));
   EXPECT_EQ(result.exit_code, 127);
   EXPECT_THAT(result.errors, Names("/no/such/program", std::strerror(ENOENT)));

@@ -11,16 +11,16 @@
 namespace precast::models {
 namespace {
 
-using test::DeviceSide;
+using test::DeviceNorm;
 using test::expect_near;
 using test::F32;
 using test::GuardedArray;
 using test::kNormSizes;
+using test::NormResults;
 using test::NormSize;
 using test::random_values;
+using test::ReferenceNorm;
 using test::rounded;
-using test::Side;
-using test::SideResults;
 using test::ValueTypes;
 
 /// The operations to compute in addition to the norm.
@@ -34,7 +34,7 @@ struct Reference {
   Options options;
   /// Rounds to the type of the activations.
   double (*round)(double) = nullptr;
-  Side norm;
+  ReferenceNorm norm;
   std::vector<double> residual, dy, fork, y, d_residual;
 
   /// @param decisions positive where the ReLU passes a value; by default, those of the reference
@@ -67,7 +67,7 @@ class BatchNormKernelTest : public test::DeviceTest {
     Reference made;
     made.options = options;
     made.round = [](double value) { return Type::to(Type::of(value)); };
-    made.norm = Side(rounded<Type>(random_values(count, 1, mean, std)), channels, 5);
+    made.norm = ReferenceNorm(rounded<Type>(random_values(count, 1, mean, std)), channels, 5);
     made.residual = rounded<Type>(random_values(count, 2, 0, 1));
     made.dy = rounded<Type>(random_values(count, 3, 0.1, 1));
     made.fork = rounded<Type>(random_values(count, 4, 0, 1));
@@ -77,7 +77,7 @@ class BatchNormKernelTest : public test::DeviceTest {
 
   struct Results {
     std::vector<double> y, d_residual;
-    SideResults norm;
+    NormResults norm;
     bool operator==(const Results&) const = default;
   };
 
@@ -91,7 +91,7 @@ class BatchNormKernelTest : public test::DeviceTest {
     test::in_several_orders([&] {
       const Memory y(count), d_residual(count);
       const test::DeviceArray<std::uint8_t> mask(batch_norm_mask_bytes(shape));
-      const DeviceSide<Type> norm(given.norm, shape);
+      const DeviceNorm<Type> norm(given.norm, shape);
       BatchNormForward forward = norm.forward();
       forward.residual = options.residual ? residual.data() : nullptr;
       forward.relu = options.relu;
@@ -106,7 +106,7 @@ class BatchNormKernelTest : public test::DeviceTest {
       backward.d_residual = options.residual ? d_residual.data() : nullptr;
       batch_norm_backward(shape, backward, nullptr);
       check(Results{y.values(), options.residual ? d_residual.values() : std::vector<double>{},
-                    SideResults(norm)});
+                    NormResults(norm)});
     });
   }
 

@@ -64,14 +64,14 @@ struct Reference {
     y.assign(count(), 0);
     y_even.assign(even_count(), 0);
     dx.assign(count(), 0);
-    for_each_tap(
-        [&](std::size_t pixel, std::optional<std::size_t> place, std::size_t from, double weight) {
-          y[pixel] += weight * x[from];
-          if (all) dx[from] += weight * dy[pixel];
-          if (!place) return;
-          y_even[*place] += weight * x[from];
-          if (even) dx[from] += weight * dy_even[*place];
-        });
+    for_each_tap([&](std::size_t pixel, std::optional<std::size_t> even_index, std::size_t from,
+                     double weight) {
+      y[pixel] += weight * x[from];
+      if (all) dx[from] += weight * dy[pixel];
+      if (!even_index) return;
+      y_even[*even_index] += weight * x[from];
+      if (even) dx[from] += weight * dy_even[*even_index];
+    });
   }
 };
 

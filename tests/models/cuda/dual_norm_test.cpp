@@ -12,22 +12,22 @@
 namespace precast::models {
 namespace {
 
-using test::DeviceSide;
+using test::DeviceNorm;
 using test::expect_near;
 using test::GuardedArray;
 using test::kNormSizes;
+using test::NormResults;
 using test::NormSize;
 using test::random_values;
+using test::ReferenceNorm;
 using test::rounded;
-using test::Side;
-using test::SideResults;
 using test::ValueTypes;
 
 struct Reference {
   bool forks = false;
   /// Rounds to the type of the activations.
   double (*round)(double) = nullptr;
-  Side norm, shortcut;
+  ReferenceNorm norm, shortcut;
   std::vector<double> dy, fork, y, sum;
 
   /// @param decisions positive where the ReLU passes a value; by default, those of the reference
@@ -62,15 +62,15 @@ class DualNormKernelTest : public test::DeviceTest {
     made.round = [](double value) { return Type::to(Type::of(value)); };
     made.dy = rounded<Type>(random_values(count, 1, 0.1, 1));
     made.fork = rounded<Type>(random_values(count, 2, 0, 1));
-    made.norm = Side(rounded<Type>(random_values(count, 3, 0.5, 2)), channels, 4);
-    made.shortcut = Side(rounded<Type>(random_values(count, 8, 0.5, 2)), channels, 9);
+    made.norm = ReferenceNorm(rounded<Type>(random_values(count, 3, 0.5, 2)), channels, 4);
+    made.shortcut = ReferenceNorm(rounded<Type>(random_values(count, 8, 0.5, 2)), channels, 9);
     made.compute();
     return made;
   }
 
   struct Results {
     std::vector<double> y, sum;
-    SideResults norm, shortcut;
+    NormResults norm, shortcut;
     bool operator==(const Results&) const = default;
   };
 
@@ -83,7 +83,7 @@ class DualNormKernelTest : public test::DeviceTest {
     test::in_several_orders([&] {
       const Memory y(count), sum(count);
       const test::DeviceArray<std::uint8_t> mask(batch_norm_mask_bytes(shape));
-      const DeviceSide<Type> norm(given.norm, shape), shortcut(given.shortcut, shape);
+      const DeviceNorm<Type> norm(given.norm, shape), shortcut(given.shortcut, shape);
       DualNormForward forward{norm.forward(), shortcut.forward()};
       forward.norm.y = y.data();
       forward.norm.mask = mask.data();
@@ -95,7 +95,7 @@ class DualNormKernelTest : public test::DeviceTest {
       backward.norm.mask = mask.data();
       backward.norm.d_residual = sum.data();
       dual_norm_backward(shape, backward, nullptr);
-      check(Results{y.values(), sum.values(), SideResults(norm), SideResults(shortcut)});
+      check(Results{y.values(), sum.values(), NormResults(norm), NormResults(shortcut)});
     });
   }
 
@@ -126,7 +126,7 @@ TYPED_TEST(DualNormKernelTest, IsCloseToDoublePrecisionForAnyShape) {
 /// Like torch's ReLU. Rounding makes such outputs common in 16 bits.
 TYPED_TEST(DualNormKernelTest, PassesNoGradientWhereTheOutputIsZero) {
   Reference given = TestFixture::reference({50, 16}, true);
-  for (Side* side : {&given.norm, &given.shortcut})
+  for (ReferenceNorm* side : {&given.norm, &given.shortcut})
     for (auto* values : {&side->weight, &side->bias}) std::fill(values->begin(), values->end(), 0);
   this->run(given, [&](const auto& results) {
     for (const auto* values : {&results.y, &results.sum, &results.norm.dx, &results.shortcut.dx})

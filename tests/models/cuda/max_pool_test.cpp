@@ -54,14 +54,14 @@ struct Reference {
   void compute_window(int n, int row, int column, int c, bool forks) {
     const std::size_t to = result_at(n, row, column, c);
     std::size_t best = count();
-    for (int place = 0; place < 9; ++place) {
-      const int from_row = 2 * row + place / 3 - 1, from_column = 2 * column + place % 3 - 1;
+    for (int tap = 0; tap < 9; ++tap) {
+      const int from_row = 2 * row + tap / 3 - 1, from_column = 2 * column + tap % 3 - 1;
       if (from_row < 0 || from_row >= size.height || from_column < 0 || from_column >= size.width)
         continue;
       const std::size_t from = at(n, from_row, from_column, c);
       if (best != count() && !(x[from] > x[best]) && !std::isnan(x[from])) continue;
       best = from;
-      argmax[to] = static_cast<std::uint8_t>(place);
+      argmax[to] = static_cast<std::uint8_t>(tap);
     }
     y[to] = x[best];
     dx[best] += dy[to] + (forks ? fork[to] : 0);

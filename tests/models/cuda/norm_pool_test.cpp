@@ -11,13 +11,13 @@
 namespace precast::models {
 namespace {
 
-using test::DeviceSide;
+using test::DeviceNorm;
 using test::expect_near;
 using test::GuardedArray;
+using test::NormResults;
 using test::random_values;
+using test::ReferenceNorm;
 using test::rounded;
-using test::Side;
-using test::SideResults;
 using test::ValueTypes;
 
 struct Size {
@@ -32,7 +32,7 @@ constexpr Size kSizes[] = {{2, 1, 1, 1},   {1, 1, 5, 3},   {1, 6, 1, 8},
 struct Reference {
   Size size{};
   bool forks = false;
-  Side norm;
+  ReferenceNorm norm;
   std::vector<double> dy, fork, y, largest;
   std::vector<std::uint8_t> argmax;
 
@@ -73,14 +73,14 @@ struct Reference {
   std::size_t compute_maximum(int image, int row, int column, std::size_t c, std::size_t result) {
     const double sign = norm.weight[c] < 0 ? -1 : 1;
     std::optional<std::size_t> best;
-    for (int place = 0; place < 9; ++place) {
-      const int from_row = 2 * row + place / 3 - 1, from_column = 2 * column + place % 3 - 1;
+    for (int tap = 0; tap < 9; ++tap) {
+      const int from_row = 2 * row + tap / 3 - 1, from_column = 2 * column + tap % 3 - 1;
       if (from_row < 0 || from_row >= size.height || from_column < 0 || from_column >= size.width)
         continue;
       const std::size_t from = at(image, from_row, from_column, c);
       if (best && !(sign * norm.x[from] > sign * norm.x[*best])) continue;
       best = from;
-      argmax[result] = static_cast<std::uint8_t>(place);
+      argmax[result] = static_cast<std::uint8_t>(tap);
     }
     largest[result] = norm.x[*best];
     return *best;
@@ -96,7 +96,8 @@ class NormPoolKernelTest : public test::DeviceTest {
     Reference made;
     made.size = size;
     made.forks = forks;
-    made.norm = Side(rounded<Type>(random_values(made.count(), 1, 0.5, 2)), made.channels(), 4);
+    made.norm =
+        ReferenceNorm(rounded<Type>(random_values(made.count(), 1, 0.5, 2)), made.channels(), 4);
     for (std::size_t c = 1; c < made.channels(); c += 3) made.norm.weight[c] *= -1;
     made.dy = rounded<Type>(random_values(made.results(), 2, 0.1, 1));
     made.fork = rounded<Type>(random_values(made.results(), 3, 0, 1));
@@ -107,7 +108,7 @@ class NormPoolKernelTest : public test::DeviceTest {
   struct Results {
     std::vector<double> y, largest;
     std::vector<std::uint8_t> argmax;
-    SideResults norm;
+    NormResults norm;
     bool operator==(const Results&) const = default;
   };
 
@@ -120,7 +121,7 @@ class NormPoolKernelTest : public test::DeviceTest {
     test::in_several_orders([&] {
       const Memory y(given.results()), largest(given.results());
       const test::DeviceArray<std::uint8_t> argmax(given.results());
-      const DeviceSide<Type> norm(given.norm, norm_shape(shape));
+      const DeviceNorm<Type> norm(given.norm, norm_shape(shape));
       NormPoolForward forward{norm.forward(), largest.data(), argmax.data()};
       forward.norm.y = y.data();
       norm_pool_forward(shape, forward, nullptr);
@@ -131,7 +132,7 @@ class NormPoolKernelTest : public test::DeviceTest {
       backward.norm.dy_fork = given.forks ? fork.data() : nullptr;
       backward.norm.workspace = workspace.get();
       norm_pool_backward(shape, backward, nullptr);
-      check(Results{y.values(), largest.values(), argmax.values(), SideResults(norm)});
+      check(Results{y.values(), largest.values(), argmax.values(), NormResults(norm)});
     });
   }
 

@@ -26,16 +26,15 @@ inline constexpr NormSize kNormSizes[] = {{2, 1},  {2, 8},   {3, 3},    {7, 16},
 
 /// A batch norm, or one of two that are added: its inputs, rounded to the types that the kernels
 /// read, and its results in double precision.
-struct Side {
+struct ReferenceNorm {
   static constexpr double kEps = 1e-5F, kMomentum = 0.1F;
 
   std::vector<double> x, weight, bias, running_mean, running_var;
   std::vector<double> mean, inv_std, normalized, dx, d_weight, d_bias, new_mean, new_var;
 
-  Side() = default;
-  /// Draws the parameters and the running statistics from four streams, of which `seed` is the
-  /// first.
-  Side(std::vector<double> input, std::size_t channels, std::uint32_t seed)
+  ReferenceNorm() = default;
+  /// Draws the parameters and the running statistics from the four streams `seed` to `seed` + 3.
+  ReferenceNorm(std::vector<double> input, std::size_t channels, std::uint32_t seed)
       : x(std::move(input)),
         weight(rounded<F32>(random_values(channels, seed, 1, 0.3))),
         bias(rounded<F32>(random_values(channels, seed + 1, 0, 0.3))),
@@ -88,12 +87,12 @@ struct Side {
 
 /// The memory of a batch norm on the device.
 template <typename Type>
-struct DeviceSide {
+struct DeviceNorm {
   GuardedArray<Type> x, dx;
   DeviceArray<float> weight, bias, running_mean, running_var, mean, inv_std, d_weight, d_bias;
   std::shared_ptr<void> workspace;
 
-  DeviceSide(const Side& side, const models::BatchNormShape& shape)
+  DeviceNorm(const ReferenceNorm& side, const models::BatchNormShape& shape)
       : x(side.x),
         dx(side.x.size()),
         weight(floats_of(side.weight)),
@@ -128,12 +127,12 @@ struct DeviceSide {
   }
 };
 
-struct SideResults {
+struct NormResults {
   std::vector<double> dx;
   std::vector<float> mean, inv_std, running_mean, running_var, d_weight, d_bias;
 
   template <typename Type>
-  explicit SideResults(const DeviceSide<Type>& side)
+  explicit NormResults(const DeviceNorm<Type>& side)
       : dx(side.dx.values()),
         mean(side.mean.values()),
         inv_std(side.inv_std.values()),
@@ -141,11 +140,11 @@ struct SideResults {
         running_var(side.running_var.values()),
         d_weight(side.d_weight.values()),
         d_bias(side.d_bias.values()) {}
-  bool operator==(const SideResults&) const = default;
+  bool operator==(const NormResults&) const = default;
 };
 
 template <typename Type>
-void expect_close(const Side& given, const SideResults& results) {
+void expect_close(const ReferenceNorm& given, const NormResults& results) {
   for (std::size_t c = 0; c < given.channels(); ++c) {
     const double spread = 1 / given.inv_std[c];
     ASSERT_NEAR(results.mean[c], given.mean[c], 2e-6 * (spread + std::abs(given.mean[c])));

@@ -30,8 +30,8 @@ template <typename Type>
 class TopKKernelTest : public test::DeviceTest {
  protected:
   /// A label's position in the sorted row.
-  static std::int64_t place(const std::vector<double>& logits, const Size& size, int row,
-                            std::int64_t label) {
+  static std::int64_t rank_of(const std::vector<double>& logits, const Size& size, int row,
+                              std::int64_t label) {
     std::vector<int> order(static_cast<std::size_t>(size.classes));
     std::iota(order.begin(), order.end(), 0);
     const auto begin = logits.begin() + std::ptrdiff_t{row} * size.classes;
@@ -52,7 +52,7 @@ class TopKKernelTest : public test::DeviceTest {
       const std::int64_t label = labels[static_cast<std::size_t>(row)];
       if (label < 0 || label >= size.classes) continue;
       for (std::size_t i = 0; i < 4; ++i)
-        expected[i] += place(logits, size, row, label) < ks[i] ? 1 : 0;
+        expected[i] += rank_of(logits, size, row, label) < ks[i] ? 1 : 0;
     }
     const LogitsShape shape{size.rows, size.classes, Type::kType};
     const GuardedArray<Type> memory(logits);

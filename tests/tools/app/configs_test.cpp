@@ -4,13 +4,13 @@
 #include <cctype>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "framework/process/child_process.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/text_file.h"
 
 namespace precast::tools {
 namespace {
@@ -26,9 +26,7 @@ std::vector<std::string> recipes() {
   std::vector<std::string> all;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(kConfigs)) {
     if (entry.path().extension() != ".yaml") continue;
-    std::ifstream file(entry.path());
-    const std::string text((std::istreambuf_iterator<char>(file)), {});
-    if (text.find("\nmodel:") != text.npos)
+    if (test::read_text(entry.path()).find("\nmodel:") != std::string::npos)
       all.push_back(entry.path().lexically_relative(kConfigs).string());
   }
   std::ranges::sort(all);

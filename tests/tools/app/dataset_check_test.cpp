@@ -59,7 +59,7 @@ class DatasetCheckTest : public ::testing::Test {
   test::TemporaryFolder folder_;
 };
 
-TEST_F(DatasetCheckTest, BothMissingFilesAreNamedWithKeyAndPlace) {
+TEST_F(DatasetCheckTest, BothMissingFilesAreNamedWithKeyAndLocation) {
   std::ofstream(folder_ / "r.yaml") << "data:\n"
                                        "  train_dataset: no_train.beton\n"
                                        "  val_dataset: /nowhere/no_val.beton\n";
@@ -147,7 +147,7 @@ TEST_F(SeveralDatasetsTest, EachMissingFileIsNamed) {
                                            "r.yaml:2:16", "data.val_dataset")));
 }
 
-TEST_F(SeveralDatasetsTest, TheErrorForOtherFieldsAndClassesNamesTheKeysPlace) {
+TEST_F(SeveralDatasetsTest, ErrorsAboutFieldsAndClassesNameTheLocationOfTheKey) {
   (void)file("a.beton", {0, 1}, {"ant", "bee"});
   (void)file("b.beton", {0, 1}, {"ant", "cat"});
   (void)file("nameless.beton", {0, 1}, {});
@@ -241,7 +241,7 @@ TEST_F(SeveralDatasetsTest, AListHasNoEmptyPath) {
   EXPECT_NO_THROW((void)recipe("[]"));
 }
 
-TEST_F(DatasetCheckTest, ASubsetOfASortedFileIsWarnedOf) {
+TEST_F(DatasetCheckTest, ASubsetOfASortedFileIsAWarning) {
   const auto train = file("train.beton", {0, 0, 1, 1, 2, 2}, {"ant", "bee", "cat"});
   EXPECT_THAT(class_warnings(train, 0, {.subset = "2"}, train, 0),
               ElementsAre(Names("data.subset", 2, 3, "1 (bee), 2 (cat)", "random:N")));

@@ -69,7 +69,7 @@ TEST_F(DryRunTest, ABatchLargerThanTheDatasetIsAnErrorAfterThePlan) {
   EXPECT_THAT(assumed.errors, Names("training.batch_size", 20, 25));
 }
 
-TEST_F(DryRunTest, WhatTrainingWouldMissIsAnError) {
+TEST_F(DryRunTest, MissingRequiredKeysAreErrors) {
   const ChildResult no_val = precast({"--training.device=cpu", "--dry-run"});
   EXPECT_EQ(no_val.exit_code, 2);
   EXPECT_THAT(no_val.errors, Names("data.val_dataset"));
@@ -82,7 +82,7 @@ TEST_F(DryRunTest, WhatTrainingWouldMissIsAnError) {
   EXPECT_THAT(evaluates.errors, Names("model.weights"));
 }
 
-TEST_F(DryRunTest, ThePlanOfRanksOnGpusNeedsNone) {
+TEST_F(DryRunTest, ThePlanForRanksOnGpusNeedsNoGpu) {
   const ChildResult run =
       dry_run({"--training.device=cuda", "--dist.nproc=3", "--train-samples=100"});
   ASSERT_EQ(run.exit_code, 0) << run.errors;

@@ -4,8 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "data/beton/reader.h"
@@ -14,6 +12,7 @@
 #include "tests/support/message_matchers.h"
 #include "tests/support/paths.h"
 #include "tests/support/program.h"
+#include "tests/support/text_file.h"
 #include "tests/tools/app/two_ranks.h"
 
 namespace precast::tools {
@@ -70,8 +69,7 @@ class EvalRanksTest : public ::testing::Test {
     command.insert(command.end(), more.begin(), more.end());
     const Ended ended = precast(command, ranks);
     EXPECT_EQ(ended.code, exit_code) << ended.err;
-    std::ifstream written(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(written), {}};
+    return test::read_text(path);
   }
   /// Writes a copy of the dataset in which the first `count` JPEGs are overwritten with zeros.
   /// @return the index of the last one's sample.
@@ -117,7 +115,7 @@ TEST_F(EvalRanksTest, PredictionsAreThoseOfOneRankByteByByte) {
   }
 }
 
-TEST_F(EvalRanksTest, PhotosArePredictedInOrderAndThoseThatAreNoneAreSkippedOnce) {
+TEST_F(EvalRanksTest, PhotosArePredictedInOrderAndOtherFilesAreSkippedOnce) {
   test::make_class_tree(folder_ / "tree");
   test::write_bytes(folder_ / "tree/cat/broken.jpg", {});
   const std::vector<std::string> more = {folder_ / "tree", "--top=2", "--validation.batch_size=2"};
@@ -177,7 +175,7 @@ TEST_F(EvalRanksTest, GraphsOfTrainingDoNotPreventAnEvaluationOnACpu) {
   }
 }
 
-TEST_F(EvalRanksTest, ARankThatEndsEndsAllWithItsCause) {
+TEST_F(EvalRanksTest, AFailedRankEndsAllRanksWithItsCause) {
   for (const std::vector<std::string>& command :
        {std::vector<std::string>{"eval", run()}, {"predict", run()}}) {
     const Ended killed = precast(command, 2, "evaluator.before_batch=kill@1%1");

@@ -102,7 +102,7 @@ const nlohmann::json& golden() {
 }
 
 TrainPlan plan_of(const Recipe& recipe, const Registries& registries) {
-  return make_plan(as_requested(recipe), registries, 1281167, 1000);
+  return make_plan(requested_run(recipe), registries, 1281167, 1000);
 }
 
 /// The CRC-32 of the rates of all iterations of an epoch, as little-endian float64.
@@ -138,7 +138,7 @@ class FirstReleaseTest : public ::testing::TestWithParam<std::string> {
   Registries registries_ = make_registries();
 };
 
-TEST_P(FirstReleaseTest, RatesAndSizesOfEveryIterationAreTheScripts) {
+TEST_P(FirstReleaseTest, RatesAndSizesOfEveryIterationMatchTheScript) {
   const Recipe recipe = load_recipe(kFolder + GetParam() + "_epochs.yaml", {}, registries_);
   const TrainPlan plan = plan_of(recipe, registries_);
   const nlohmann::json& run = golden()["runs"][GetParam()];
@@ -188,15 +188,15 @@ TEST_P(FirstReleaseFilesTest, LoadUnchangedAsTheRecipeOfTheSameName) {
   nlohmann::ordered_json theirs = load_recipe(file_, {}, registries_).resolved;
   nlohmann::ordered_json ours =
       load_recipe(kFolder + GetParam().second + "_epochs.yaml", {}, registries_).resolved;
-  for (const char* place : {"data.train_dataset", "data.val_dataset", "logging.folder"}) {
-    EXPECT_NE(theirs.at(place), ours.at(place));
-    theirs.erase(place);
-    ours.erase(place);
+  for (const char* key : {"data.train_dataset", "data.val_dataset", "logging.folder"}) {
+    EXPECT_NE(theirs.at(key), ours.at(key));
+    theirs.erase(key);
+    ours.erase(key);
   }
   EXPECT_EQ(theirs, ours);
 }
 
-TEST_P(FirstReleaseFilesTest, TheParametersThatDecayAreTheScripts) {
+TEST_P(FirstReleaseFilesTest, TheDecayedParametersMatchTheScript) {
   const TrainPlan plan = plan_of(load_recipe(file_, {}, registries_), registries_);
   const auto model = make_model(registries_.models, plan.model);
   EXPECT_EQ(unchanged_by_decay(plan, model->parameters(), registries_),
@@ -219,10 +219,10 @@ class Cifar10ExampleTest : public ::testing::Test {
  protected:
   Registries registries_ = make_registries();
   Recipe recipe_ = load_recipe(test::source_dir() + "/configs/cifar10/rn9.yaml", {}, registries_);
-  TrainPlan plan_ = make_plan(as_requested(recipe_), registries_, 50000, 10);
+  TrainPlan plan_ = make_plan(requested_run(recipe_), registries_, 50000, 10);
 };
 
-TEST_F(Cifar10ExampleTest, RateOfEveryIterationIsTheScripts) {
+TEST_F(Cifar10ExampleTest, RateOfEveryIterationMatchesTheScript) {
   ASSERT_EQ(plan_.steps_per_epoch, golden()["cifar10"]["iterations"]);
   std::istringstream rates(golden()["cifar10"]["rates"].get<std::string>());
   for (std::int64_t epoch = 0; epoch < plan_.epochs; ++epoch) {

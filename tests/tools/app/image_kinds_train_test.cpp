@@ -33,7 +33,7 @@ constexpr std::int64_t kClasses = 3;
 
 /// An image of 28 x 28 px, as in Fashion-MNIST, with a bright bar on a varying background. The
 /// position of the bar is the class.
-data::Image picture(std::uint64_t i) {
+data::Image make_image(std::uint64_t i) {
   data::Image image(28, 28);
   const auto bar = static_cast<int>(i % kClasses) * 9;
   for (int y = 0; y < 28; ++y) {
@@ -68,7 +68,7 @@ class ImageKindsTrainTest : public ::testing::Test {
         [](std::uint64_t i) {
           return data::Sample{
               "x",
-              {data::ImageInput{.file = test::png_file(picture(i), 1), .pixels = {}},
+              {data::ImageInput{.file = test::png_file(make_image(i), 1), .pixels = {}},
                static_cast<std::int64_t>(i % kClasses)}};
         },
         {});

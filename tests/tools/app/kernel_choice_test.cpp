@@ -13,20 +13,20 @@ using nlohmann::ordered_json;
 using test::Names;
 using ::testing::IsEmpty;
 
-const models::NormKernels kNorms{
+const models::FusedLayerCounts kNorms{
     .fused = 49, .reference = {{"ghost_batch_norm", 4}}, .blurs = 6, .max_pools = 1, .stems = 1};
 
 class KernelChoiceTest : public ::testing::Test {
  protected:
   [[nodiscard]] ordered_json described(const std::string& setting, at::Device device,
                                        bool channels_last = true,
-                                       const models::NormKernels& norms = kNorms) {
+                                       const models::FusedLayerCounts& norms = kNorms) {
     recipe_.config.model.kernels = setting;
     return described(device, uses_fused_kernels({.recipe = recipe_, .device = device}),
                      channels_last, norms);
   }
   [[nodiscard]] ordered_json described(at::Device device, bool fused, bool channels_last,
-                                       const models::NormKernels& norms) {
+                                       const models::FusedLayerCounts& norms) {
     TrainPlan plan;
     plan.channels_last = channels_last;
     plan.model.fused_kernels = fused;
@@ -65,8 +65,9 @@ TEST_F(KernelChoiceTest, FusedKernelsThatNothingUsesAreAWarningWithTheReason) {
               Names("model.kernels", "BatchNorm2d"));
   if (!models::detail::has_fused_kernels()) return;
   // Blurs and max pools are fused even if norms are not.
-  for (const models::NormKernels& some : {models::NormKernels{.reference = {{"r", 2}}, .blurs = 6},
-                                          models::NormKernels{.reference = {}, .stems = 1}})
+  for (const models::FusedLayerCounts& some :
+       {models::FusedLayerCounts{.reference = {{"r", 2}}, .blurs = 6},
+        models::FusedLayerCounts{.reference = {}, .stems = 1}})
     EXPECT_THAT(kernels_warning(described("fused", at::kCUDA, true, some)), IsEmpty());
   EXPECT_THAT(kernels_warning(described("fused", at::kCUDA, /*channels_last=*/false)),
               Names("model.kernels", 53, "training.channels_last"));

@@ -186,7 +186,7 @@ TEST_F(KeysWithoutEffectTest, AWordThatNamesAFileIsNoKey) {
 
 TEST_F(KeysWithoutEffectTest, AWordInNoSectionMayBeTheNameOfAFile) {
   const auto parse = [&](const std::string& word) {
-    RecipeArguments command("predict", "", RecipeArguments::Takes::run_or_recipe);
+    RecipeArguments command("predict", "", RecipeArguments::Positional::run_or_recipe);
     static_cast<void>(command.parse({word}, recipe_help(registries_)));
     return command.overrides().size();
   };

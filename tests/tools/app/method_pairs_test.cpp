@@ -83,7 +83,7 @@ std::vector<double> train(const std::string& methods) {
   if (methods.find("progressive_resize") == methods.npos)
     keys.insert(keys.end(), {"--resolution.min_res=16", "--resolution.max_res=16"});
   const Recipe recipe = load_recipe("", take_overrides(keys), registries);
-  const ResolvedRun run = as_requested(recipe);
+  const ResolvedRun run = requested_run(recipe);
   RankSession ranks(recipe.config, {}, run.device);
   Assembly parts(run, make_plan(run, registries, kSamples, kClasses), registries, ranks);
   NoiseSource train_source;
@@ -199,7 +199,7 @@ std::vector<std::string> names_of_methods() {
 INSTANTIATE_TEST_SUITE_P(First, MethodPairsTest, ::testing::ValuesIn(names_of_methods()),
                          [](const auto& name) { return name.param; });
 
-TEST(MethodsTest, WithoutStrengthTheLossesAreThoseWithout) {
+TEST(MethodsTest, MethodsOfZeroStrengthLeaveTheLossesUnchanged) {
   const std::vector<double> plain = train("[]");
   for (const std::string method :
        {"label_smoothing: {smoothing: 0}", "gradient_clipping: {max_norm: 1e9}",
@@ -213,7 +213,7 @@ TEST(MethodsTest, WithoutStrengthTheLossesAreThoseWithout) {
   }
 }
 
-TEST(MethodsTest, WithStrengthTheLossesAreOthers) {
+TEST(MethodsTest, MethodsWithStrengthChangeTheLosses) {
   const std::vector<double> plain = train("[]");
   for (const auto& [name, options] : acting()) {
     // channels_last and these sizes are the defaults.

@@ -22,6 +22,7 @@
 #include "tests/data/outside/made_message.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/text_file.h"
 #include "tests/tools/precast_run.h"
 #include "tests/tools/small_network.h"
 
@@ -176,9 +177,7 @@ TEST_F(OutsideTrainTest, ASignalDuringAWaitEndsTheRunWithACheckpoint) {
     producer.waits_at = 2;
     PrecastProgram run(command("stopped", {"--logging.every=1"}));
     const auto steps = [&] {
-      std::ifstream log(folder_ / "runs/stopped/log");
-      const std::string text{std::istreambuf_iterator<char>(log), {}};
-      return test::occurrences(text, "\"epoch_step\"");
+      return test::occurrences(test::read_text(folder_ / "runs/stopped/log"), "\"epoch_step\"");
     };
     ASSERT_TRUE(test::eventually([&] { return steps() == 2; }));
     ::kill(run.id(), SIGINT);

@@ -32,8 +32,8 @@ class PlanEditor final : public Method {
   Edit edit_;
 };
 
-/// A schedule with one rate at the start of epoch `at`, or of the last step of that epoch, and the
-/// rate 1 elsewhere.
+/// A schedule whose rate is 1, except at the start of epoch `at` or, if `in_step`, in the last step
+/// of that epoch: there it is `rate`.
 class OneRate final : public Schedule {
  public:
   OneRate(double rate, std::int64_t at, bool in_step) : rate_(rate), at_(at), in_step_(in_step) {}
@@ -66,7 +66,7 @@ class PlanLimitsTest : public testing::Test {
   std::string refusal(const std::string& text, std::int64_t samples = 100) {
     try {
       const Recipe recipe = load(text);
-      static_cast<void>(make_plan(as_requested(recipe), registries_, samples, 10));
+      static_cast<void>(make_plan(requested_run(recipe), registries_, samples, 10));
     } catch (const ConfigError& error) {
       return error.what();
     }
@@ -77,7 +77,7 @@ class PlanLimitsTest : public testing::Test {
   Registries registries_ = make_registries();
 };
 
-TEST_F(PlanLimitsTest, EditsThatNoRunCanUseNameTheMethodAndTheField) {
+TEST_F(PlanLimitsTest, InvalidEditsNameTheMethodAndTheField) {
   PlanEditor::Edit edit;
   registries_.methods.add("editor", "", [&edit] { return std::make_unique<PlanEditor>(edit); });
   const auto edited = [&](PlanEditor::Edit change) {
@@ -130,7 +130,7 @@ TEST_F(PlanLimitsTest, RatesThatAreNegativeOrNotFiniteNameTheScheduleAndTheEpoch
   evaluated.schedule.name = "one_rate";
   EXPECT_THAT(refused(-1, 0, false), Names("one_rate"));
   EXPECT_NO_THROW(
-      (void)make_plan(as_requested(evaluated), registries_, 0, 10, RecipeUse::evaluate));
+      (void)make_plan(requested_run(evaluated), registries_, 0, 10, RecipeUse::evaluate));
 }
 
 TEST_F(PlanLimitsTest, TheHighestRateMayBeThatOfAStep) {
@@ -140,11 +140,11 @@ TEST_F(PlanLimitsTest, TheHighestRateMayBeThatOfAStep) {
   const Recipe recipe =
       load("training: {epochs: 4, batch_size: 10}\nlr: {lr: 1, lr_schedule_type: one_rate}\n");
   const auto highest = [&](std::int64_t samples) {
-    const TrainPlan plan = make_plan(as_requested(recipe), registries_, samples, 10);
+    const TrainPlan plan = make_plan(requested_run(recipe), registries_, samples, 10);
     Diagnostics diagnostics;
     warn_of_high_rates(recipe, plan, diagnostics);
     const bool above = !diagnostics.warnings().empty();
-    const auto described = describe_plan(as_requested(recipe), plan, recipe.resolved, false);
+    const auto described = describe_plan(requested_run(recipe), plan, recipe.resolved, false);
     const auto rate = described.at("lr").at("highest").get<double>();
     EXPECT_EQ(above, rate > 1);
     return rate;

@@ -21,6 +21,7 @@
 #include "tests/support/message_matchers.h"
 #include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/text_file.h"
 
 namespace precast::tools {
 namespace {
@@ -29,7 +30,7 @@ namespace fs = std::filesystem;
 using test::Names;
 using testing::ElementsAre;
 
-/// A run with three classes and averaged weights, trained in `work` with relative paths on 8 of 11
+/// A run with three classes and averaged weights, trained in `work` with relative paths on 8
 /// images: `work/{tree, tree.beton, runs/r}`.
 class PredictTest : public ::testing::Test {
  protected:
@@ -222,10 +223,7 @@ TEST_F(PredictTest, AFolderOfImagesGivesClassesAndProbabilities) {
   const ChildResult predicted = precast({"predict", "runs/r", "tree", "-o", "classes.csv"});
   ASSERT_EQ(predicted.exit_code, 0) << predicted.errors;
   EXPECT_THAT(predicted.errors, Names("tree/cat-like/notes.txt", 1));
-  std::ifstream file(work() / "classes.csv");
-  std::stringstream text;
-  text << file.rdbuf();
-  const auto lines = lines_of(text.str());
+  const auto lines = lines_of(test::read_text(work() / "classes.csv"));
   ASSERT_EQ(lines.size(), 9U);
   EXPECT_EQ(lines[0], "name,class,probability");
   ASSERT_EQ(precast({"predict", "runs/r", "-o", "dataset.npy"}).exit_code, 0);
@@ -269,13 +267,10 @@ TEST_F(PredictTest, TopGivesSeveralClassesAsCsvAndAsJsonLines) {
   for (const auto& prediction : first.at("predictions"))
     sum += prediction.at("probability").get<double>();
   EXPECT_NEAR(sum, 1, 1e-9);
-  std::ifstream file(work() / "dogs.jsonl");
-  std::stringstream text;
-  text << file.rdbuf();
-  EXPECT_EQ(text.str(), json.output);
+  EXPECT_EQ(test::read_text(work() / "dogs.jsonl"), json.output);
 }
 
-TEST_F(PredictTest, ADatasetGivesLogitsUnlessClassesAreWanted) {
+TEST_F(PredictTest, ADatasetGivesLogitsUnlessClassesAreRequested) {
   const auto logits = lines_of(precast({"predict", "runs/r"}).output);
   ASSERT_EQ(logits.size(), 9U);
   EXPECT_EQ(logits[0], "sample,logit_0,logit_1,logit_2");
@@ -325,7 +320,7 @@ TEST_F(PredictTest, HiddenFilesOfAFolderAreIgnoredUnlessTheyAreNamed) {
   EXPECT_EQ(precast({"predict", "runs/r", ".own"}).exit_code, 3);
 }
 
-TEST_F(PredictTest, NamesAreThoseOfTheWeightsWithoutTheDataset) {
+TEST_F(PredictTest, ClassNamesComeFromTheWeightsWithoutADataset) {
   const ChildResult named =
       precast({"predict", "runs/r", "tree/dog/1.jpg", "--json", "--data.val_dataset=gone.beton"});
   ASSERT_EQ(named.exit_code, 0) << named.errors;
@@ -344,10 +339,10 @@ TEST_F(PredictTest, ASignalLeavesACompleteFileOrNone) {
                      std::chrono::minutes(3));
   };
   for (const char* input : {"tree", "tree.beton"}) {
-    for (const char* place : {"loader.before_sample=term@1", "evaluator.before_batch=term@2"}) {
-      const ChildResult stopped = predict(place, input);
-      EXPECT_EQ(stopped.exit_code, 128 + SIGTERM) << input << place << stopped.errors;
-      EXPECT_TRUE(fs::is_empty(out)) << input << place;
+    for (const char* failpoint : {"loader.before_sample=term@1", "evaluator.before_batch=term@2"}) {
+      const ChildResult stopped = predict(failpoint, input);
+      EXPECT_EQ(stopped.exit_code, 128 + SIGTERM) << input << failpoint << stopped.errors;
+      EXPECT_TRUE(fs::is_empty(out)) << input << failpoint;
     }
   }
   // The signal arrives when all predictions are in the file. (For a folder of images, another file

@@ -37,7 +37,7 @@ struct Death {
 
 class RankDeathTest : public RankRuns, public testing::WithParamInterface<Death> {};
 
-TEST_P(RankDeathTest, EndsAllRanksAndTheCauseIsToldOnce) {
+TEST_P(RankDeathTest, EndsAllRanksAndReportsTheCauseOnce) {
   const auto start = Clock::now();
   Program run(ranks_.command("r", {"--dist.nproc=2"}),
               {std::string("PRECAST_FAILPOINTS=") + GetParam().failpoint});
@@ -51,7 +51,7 @@ TEST_P(RankDeathTest, EndsAllRanksAndTheCauseIsToldOnce) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    KindsAndPlaces, RankDeathTest,
+    KindsAndFailpoints, RankDeathTest,
     testing::Values(Death{"trainer.before_step=kill@1%1", 128 + SIGKILL, "SIGKILL"},
                     Death{"trainer.before_step=kill@2%0", 128 + SIGKILL, "SIGKILL"},
                     Death{"evaluator.before_batch=kill@1%1", 128 + SIGKILL, "SIGKILL"},
@@ -73,7 +73,7 @@ TEST_F(RankFailureTest, ADiskThatRefusesACheckpointDoesNotEndTheRun) {
   EXPECT_THAT(run.err, Names("warning", "checkpoint.before_file"));
 }
 
-TEST_F(RankFailureTest, WhatIsGivenWrongIsToldOnceBeforeAnyRankStarts) {
+TEST_F(RankFailureTest, InvalidInputIsReportedOnceBeforeAnyRankStarts) {
   Program run(ranks_.command("r", {"--dist.nproc=2", "--training.epoch=3"}));
   EXPECT_EQ(run.wait(), 2);
   EXPECT_EQ(test::occurrences(run.err, "training.epoch"), 2) << run.err;  // the key, and the hint
@@ -85,13 +85,13 @@ TEST_F(RankFailureTest, WhatIsGivenWrongIsToldOnceBeforeAnyRankStarts) {
 class RankStopTest : public RankRuns {
  protected:
   /// Stops a run with `failpoint`, resumes it, and compares it with an uninterrupted run.
-  void stop_and_go_on(const std::string& failpoint, const std::vector<std::string>& more) {
+  void stop_and_resume(const std::string& failpoint, const std::vector<std::string>& more) {
     Program uncut(ranks_.command("uncut", more));
     ASSERT_EQ(uncut.wait(), 0) << uncut.err;
     Program cut(ranks_.command("cut", more), {"PRECAST_FAILPOINTS=" + failpoint});
     ASSERT_EQ(cut.wait(), kPreempted) << cut.err;
     EXPECT_THAT(cut.err, Names("--checkpoint.resume=auto"));
-    go_on_and_compare(more);
+    resume_and_compare(more);
   }
   /// The bytes of the optimiser file in the newest checkpoint.
   [[nodiscard]] std::string last_optimizer(const std::string& run) const {
@@ -101,7 +101,7 @@ class RankStopTest : public RankRuns {
       newest = std::max(newest, entry.path().filename().string());
     return ranks_.bytes(run, "checkpoints/" + newest + "/optimizer.safetensors");
   }
-  void go_on_and_compare(std::vector<std::string> more) {
+  void resume_and_compare(std::vector<std::string> more) {
     more.emplace_back("--checkpoint.resume=auto");
     Program rest(ranks_.command("cut", more));
     ASSERT_EQ(rest.wait(), 0) << rest.err;
@@ -140,20 +140,20 @@ bool is_pending(pid_t process, int signal) {
 const std::vector<std::string> kTwoRanks = {"--dist.nproc=2", "--methods=[{ema: {decay: 0.9}}]"};
 
 TEST_F(RankStopTest, ASignalToOneRankStopsAllAtTheSameStep) {
-  stop_and_go_on("trainer.before_step=term@2%1", kTwoRanks);
+  stop_and_resume("trainer.before_step=term@2%1", kTwoRanks);
 }
 
 TEST_F(RankStopTest, ASignalInAnEvaluationStopsAll) {
-  stop_and_go_on("evaluator.before_batch=term@1%0",
-                 {"--dist.nproc=2", "--validation.batch_size=2"});
+  stop_and_resume("evaluator.before_batch=term@1%0",
+                  {"--dist.nproc=2", "--validation.batch_size=2"});
 }
 
 TEST_F(RankStopTest, ASignalWhileASourcePreparesAPassStopsAll) {
-  stop_and_go_on("trainer.before_pass=term@2%1", kTwoRanks);
+  stop_and_resume("trainer.before_pass=term@2%1", kTwoRanks);
 }
 
 TEST_F(RankStopTest, ASignalBeforeAnEvaluationStopsAll) {
-  stop_and_go_on("evaluator.before_pass=term@2%0", kTwoRanks);
+  stop_and_resume("evaluator.before_pass=term@2%0", kTwoRanks);
 }
 
 TEST_F(RankStopTest, ASignalToTheLauncherStopsAll) {
@@ -168,7 +168,7 @@ TEST_F(RankStopTest, ASignalToTheLauncherStopsAll) {
       << "the launcher forwards the signal";
   ::kill(rank, SIGCONT);
   ASSERT_EQ(cut.wait(), kPreempted) << cut.err;
-  go_on_and_compare(kTwoRanks);
+  resume_and_compare(kTwoRanks);
 }
 
 TEST_F(RankStopTest, ASignalToTheLauncherBeforeTheFirstStepStopsAll) {
@@ -231,7 +231,7 @@ TEST_P(EarlySignalTest, StopsARunBeforeItsFirstStepAndLeavesTheCheckpoint) {
   EXPECT_EQ(test::occurrences(again.err, "error: "), 0) << again.err;
   EXPECT_TRUE(checkpoints("cut") == saved);
   EXPECT_EQ(ranks_.rows("cut"), rows);
-  go_on_and_compare(more);
+  resume_and_compare(more);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -241,7 +241,7 @@ INSTANTIATE_TEST_SUITE_P(
                     EarlySignal{"BothOfTwo", "preload.before_dataset=term@2", kTwoRanks}),
     [](const auto& tested) { return tested.param.name; });
 
-TEST_F(RankStopTest, TheHintNamesARunInAFolderByItsWholeName) {
+TEST_F(RankStopTest, TheHintNamesANestedRunByItsFullName) {
   Program cut(ranks_.command("exp/seed0"), {"PRECAST_FAILPOINTS=trainer.before_step=term@3"});
   ASSERT_EQ(cut.wait(), kPreempted) << cut.err;
   EXPECT_THAT(cut.err, testing::HasSubstr("--logging.run_id=exp/seed0\n"));
@@ -250,7 +250,7 @@ TEST_F(RankStopTest, TheHintNamesARunInAFolderByItsWholeName) {
   EXPECT_EQ(ranks_.rows("exp/seed0").size(), 2 * 6 + 2U);
 }
 
-TEST_F(RankStopTest, ARunOnSeveralFilesIsThatOnTheirMergeAlsoWhenItContinuesMidEpoch) {
+TEST_F(RankStopTest, SeveralFilesTrainLikeTheirMergeAlsoAfterAMidEpochResume) {
   const std::filesystem::path data = ranks_.folder("").parent_path().parent_path();
   const auto at = [&](const std::string& name) { return (data / name).string(); };
   const std::vector<std::vector<std::string>> commands = {
@@ -280,21 +280,21 @@ TEST_F(RankStopTest, ARunOnSeveralFilesIsThatOnTheirMergeAlsoWhenItContinuesMidE
     EXPECT_EQ(run.wait(), 4) << run.err;
     EXPECT_THAT(run.err, Names("dataset.train", "10 samples", "14 samples"));
   }
-  go_on_and_compare(list);
+  resume_and_compare(list);
 }
 
-TEST_F(RankStopTest, AShardedOptimiserGoesOnToo) {
-  stop_and_go_on("trainer.before_step=term@2%1",
-                 {"--dist.nproc=2", "--dist.zero=1", "--training.optimizer=adamw"});
+TEST_F(RankStopTest, AShardedOptimiserResumes) {
+  stop_and_resume("trainer.before_step=term@2%1",
+                  {"--dist.nproc=2", "--dist.zero=1", "--training.optimizer=adamw"});
 }
 
-TEST_F(RankStopTest, AParameterServerGoesOnToo) {
-  stop_and_go_on("trainer.before_step=term@2%1",
-                 {"--dist.nproc=2", "--dist.variable_update=parameter_server"});
+TEST_F(RankStopTest, AParameterServerResumes) {
+  stop_and_resume("trainer.before_step=term@2%1",
+                  {"--dist.nproc=2", "--dist.variable_update=parameter_server"});
 }
 
 TEST_F(RankStopTest, OneProcessIsStoppedTheSameWay) {
-  stop_and_go_on("trainer.before_step=term@3", {});
+  stop_and_resume("trainer.before_step=term@3", {});
 }
 
 /// Waits until a failpoint has stopped the process. @return false if it did not stop.
@@ -331,19 +331,19 @@ TEST_F(RankStopTest, AClosedTerminalStopsARunAsSigtermDoes) {
   ::kill(cut.id(), SIGHUP);
   ::kill(cut.id(), SIGCONT);
   ASSERT_EQ(cut.wait(), kPreempted) << cut.err;
-  go_on_and_compare({});
+  resume_and_compare({});
 }
 
-TEST_F(RankStopTest, AKilledRunGoesOnFromItsLastCheckpoint) {
+TEST_F(RankStopTest, AKilledRunResumesFromItsLastCheckpoint) {
   Program uncut(ranks_.command("uncut", {}));
   ASSERT_EQ(uncut.wait(), 0) << uncut.err;
   Program cut(ranks_.command("cut", {"--checkpoint.every_steps=2"}),
               {"PRECAST_FAILPOINTS=trainer.before_step=kill@10"});
   ASSERT_EQ(cut.wait(), 128 + SIGKILL);
-  go_on_and_compare({});
+  resume_and_compare({});
 }
 
-TEST_F(RankStopTest, AnotherNumberOfRanksGoesOnWithTheSameGlobalBatches) {
+TEST_F(RankStopTest, AnotherNumberOfRanksResumesWithTheSameGlobalBatches) {
   Program cut(ranks_.command("cut", {"--training.global_batch_size=8"}),
               {"PRECAST_FAILPOINTS=trainer.before_step=term@1"});
   ASSERT_EQ(cut.wait(), kPreempted) << cut.err;

@@ -17,9 +17,9 @@ class RankRuns : public ::testing::Test {
   test::TwoRanks ranks_;
 };
 
-class RankStandsStillTest : public RankRuns, public testing::WithParamInterface<const char*> {};
+class RankStallTest : public RankRuns, public testing::WithParamInterface<const char*> {};
 
-TEST_P(RankStandsStillTest, TheOthersEndWithinAMinute) {
+TEST_P(RankStallTest, TheOthersEndWithinAMinute) {
   const auto start = std::chrono::steady_clock::now();
   Program run(ranks_.command("r", {"--dist.nproc=2"}),
               {std::string("PRECAST_FAILPOINTS=") + GetParam()});
@@ -30,7 +30,7 @@ TEST_P(RankStandsStillTest, TheOthersEndWithinAMinute) {
   EXPECT_THAT(run.err, test::Names("rank " + rank));
 }
 
-INSTANTIATE_TEST_SUITE_P(Places, RankStandsStillTest,
+INSTANTIATE_TEST_SUITE_P(Places, RankStallTest,
                          testing::Values("trainer.before_step=stop@1%1",
                                          "trainer.before_step=stop@2%0",
                                          "evaluator.before_batch=stop@1%1",

@@ -59,19 +59,19 @@ class RanksPeersTest : public ::testing::Test {
   std::vector<std::string> environment_ = TwoRanks::kEnvironment;
 };
 
-TEST_F(RanksPeersTest, TorchrunStartsTheSame) {
+TEST_F(RanksPeersTest, TorchrunTrainsLikeTheLauncher) {
   const std::string python = test::source_dir() + "/.venv/bin/python";
   if (!std::filesystem::exists(python)) GTEST_SKIP() << "no " << python << ": run tools/setup";
   expect_same_as_launcher({python, "-m", "torch.distributed.run", "--standalone", "--no-python",
                            "--nproc-per-node", "2"});
 }
 
-/// Two hosts, each with an agent of torchrun, on this one. torchrun counts a restart only on the
-/// agent whose rank has failed, and keeps its store.
-TEST_F(RanksPeersTest, TheAgentsOfTorchrunGoOnAfterARankWasKilled) {
+/// Imitates two hosts, each with an agent of torchrun, on this one. torchrun counts a restart only
+/// on the agent whose rank has failed, and keeps its store.
+TEST_F(RanksPeersTest, TorchrunRestartsAfterARankIsKilled) {
   const std::string python = test::source_dir() + "/.venv/bin/python";
   if (!std::filesystem::exists(python)) GTEST_SKIP() << "no " << python << ": run tools/setup";
-  const std::string place = "127.0.0.1:" + std::to_string(TwoRanks::free_port());
+  const std::string endpoint = "127.0.0.1:" + std::to_string(TwoRanks::free_port());
   const std::vector<std::string> keys = {"--checkpoint.resume=auto", "--checkpoint.every_steps=1",
                                          "--dist.join_timeout_s=60"};
   run(ranks_.command("uncut", {"--dist.nproc=2", "--checkpoint.every_steps=1"}));
@@ -83,7 +83,7 @@ TEST_F(RanksPeersTest, TheAgentsOfTorchrunGoOnAfterARankWasKilled) {
     return std::make_unique<Program>(
         ranks_.started_by(
             {python, "-m", "torch.distributed.run", "--nnodes=2", "--nproc-per-node=1",
-             "--rdzv-backend=c10d", "--rdzv-endpoint=" + place, "--rdzv-id=precast",
+             "--rdzv-backend=c10d", "--rdzv-endpoint=" + endpoint, "--rdzv-id=precast",
              "--local-addr=127.0.0.1", "--max-restarts=1", "--no-python", "sh", "-c", start, "sh"},
             "cut", keys),
         environment_);
@@ -96,7 +96,7 @@ TEST_F(RanksPeersTest, TheAgentsOfTorchrunGoOnAfterARankWasKilled) {
   expect_same("uncut", "cut");
 }
 
-TEST_F(RanksPeersTest, MpirunStartsTheSame) {
+TEST_F(RanksPeersTest, MpirunTrainsLikeTheLauncher) {
   const std::string mpirun = find_program("mpirun.openmpi");
   if (mpirun.empty()) GTEST_SKIP() << "no mpirun.openmpi: apt-get install openmpi-bin";
   expect_same_as_launcher({mpirun, "--allow-run-as-root", "--oversubscribe", "-np", "2"},
@@ -168,7 +168,7 @@ class SlurmTest : public RanksPeersTest {
   std::vector<std::string> srun_;
 };
 
-TEST_F(SlurmTest, SrunStartsTheSame) {
+TEST_F(SlurmTest, SrunTrainsLikeTheLauncher) {
   expect_same_as_launcher(srun_);
 }
 
@@ -180,11 +180,11 @@ TEST_F(SlurmTest, RankZeroMayStopAfterTheOthers) {
   EXPECT_EQ(ranks.wait(), 85) << ranks.err;
 }
 
-TEST_F(SlurmTest, ARunThatIsPreemptedGoesOnAsIfUncut) {
+TEST_F(SlurmTest, APreemptedRunResumesExactly) {
   expect_resumed_after("USR1");
 }
 
-TEST_F(SlurmTest, ARunThatIsTerminatedGoesOnAsIfUncut) {
+TEST_F(SlurmTest, ATerminatedRunResumesExactly) {
   expect_resumed_after("TERM");
 }
 

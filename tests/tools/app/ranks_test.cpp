@@ -81,7 +81,7 @@ TEST_F(RanksTest, TheOnlyTaskOfALauncherStartsTheRanksOfTheRecipe) {
   EXPECT_THAT(ended.err, Names("2 ranks", "1 host"));
 }
 
-TEST_F(RanksTest, RanksThatWereGivenDifferentThingsAreRefused) {
+TEST_F(RanksTest, RanksWithDifferentRecipesAreRejected) {
   const Ended ended = by_hand({{}, {"--lr.lr=0.03"}}, 2);
   EXPECT_THAT(ended.codes, testing::Each(AnyOf(2, 13)));
   EXPECT_EQ(occurrences(ended.err, "error:"), 1) << ended.err;
@@ -100,7 +100,7 @@ TEST_F(RanksTest, RankZeroWritesTheResultFileOfAFailure) {
   EXPECT_EQ(result.at("params").at("lr.lr"), 0.01);
 }
 
-TEST_F(RanksTest, RanksThatDoNotComeAreNamed) {
+TEST_F(RanksTest, MissingRanksAreNamed) {
   const Ended ended = by_hand({kShortWait, kShortWait}, 4, {0, 2});
   EXPECT_THAT(ended.codes, testing::Each(6));
   EXPECT_EQ(occurrences(ended.err, "4 ranks"), 2) << ended.err;
@@ -108,13 +108,13 @@ TEST_F(RanksTest, RanksThatDoNotComeAreNamed) {
   EXPECT_EQ(occurrences(ended.err, "ranks 1, 3"), 2) << ended.err;
 }
 
-TEST_F(RanksTest, ARankThatIsThereTwiceIsRefused) {
+TEST_F(RanksTest, ADuplicateRankIsRejected) {
   const Ended ended = by_hand({kShortWait, kShortWait, kShortWait}, 3, {0, 1, 1});
   EXPECT_THAT(ended.codes, testing::Each(6));
   EXPECT_THAT(ended.err, Names("rank 1"));
 }
 
-TEST_F(RanksTest, WithoutRankZeroTheMeetingPointIsNamed) {
+TEST_F(RanksTest, WithoutRankZeroTheAddressOfTheStoreIsNamed) {
   const Ended ended = by_hand({{"--dist.join_timeout_s=2"}}, 2, {1});
   EXPECT_EQ(ended.codes[0], 6);
   EXPECT_THAT(ended.err, testing::AllOf(Names("rank 0", "2 s"), HasSubstr("127.0.0.1:")));

@@ -14,8 +14,8 @@
 namespace precast::tools {
 namespace {
 
-/// Masks of the classes 1 and 2 whose other pixels have the number `ignored`, and outputs that are
-/// right in all pixels of a class.
+/// A mask of 2 x 2 px with the classes 1 and 2, in which one pixel is `ignored`, and outputs that
+/// predict the classes of all other pixels correctly.
 class RecipeMetricsTest : public ::testing::Test {
  protected:
   /// The values of the metrics of a recipe with these lines.
@@ -51,7 +51,7 @@ TEST_F(RecipeMetricsTest, MetricsIgnoreTheClassThatTheLossIgnores) {
 
 TEST_F(RecipeMetricsTest, AnOptionOfTheMetricOverridesThatOfTheLoss) {
   const std::string loss = "loss: {ignore_index: 0}\n";
-  // Class 0 is never predicted, and class 1 is predicted in a third pixel.
+  // Class 0 is never predicted, and its pixel is predicted as class 1, which has two pixels.
   EXPECT_NEAR(values(loss + "validation: {metrics: [mean_iou: {ignore_index: 255}]}\n", 0).at(0),
               (0 + 2.0 / 3 + 1) / 3, 1e-12);
   EXPECT_EQ(values("validation: {metrics: [mean_iou: {ignore_index: 0}]}\n", 0),

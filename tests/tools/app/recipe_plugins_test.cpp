@@ -12,7 +12,6 @@
 #include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "framework/api/batch.h"
 #include "framework/api/run_facts.h"
@@ -21,6 +20,7 @@
 #include "tests/support/paths.h"
 #include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/text_file.h"
 #include "tools/app/list.h"
 #include "tools/app/model_probe.h"
 #include "tools/app/plan.h"
@@ -48,9 +48,9 @@ class RecipePluginsTest : public testing::Test {
   }
 
   /// The failure, as precast-train reports it.
-  static Failure plain_failure(const std::exception_ptr& thrown) {
+  static Failure describe_torch_failure(const std::exception_ptr& thrown) {
     try {
-      rethrow_plainly(thrown);
+      rethrow_translated(thrown);
     } catch (...) {
       return describe_failure(std::current_exception());
     }
@@ -65,7 +65,7 @@ TEST_F(RecipePluginsTest, PartsOfAPluginAreKnownWithTheirOptionsAndTheRecipeReco
       "plugins: [train_parts.so]\n"
       "training: {epochs: 9}\n"
       "methods: [half_epochs: {factor: 3}]\n");
-  EXPECT_EQ(make_plan(as_requested(recipe), registries_, 100, 10).epochs, 3);
+  EXPECT_EQ(make_plan(requested_run(recipe), registries_, 100, 10).epochs, 3);
   EXPECT_EQ(recipe.resolved["plugins"][0], (folder_ / "train_parts.so").string());
   EXPECT_EQ(recipe.resolved["plugins.xxh3"][0].get<std::string>().size(), 16U);
 }
@@ -126,7 +126,7 @@ TEST_F(RecipePluginsTest, ListShowsAPluginsPartsWithTheirDefaults) {
 }
 
 /// A model that ignores all settings of a recipe.
-class Deaf final : public ImageModel {
+class MethodUnawareModel final : public ImageModel {
  public:
   at::Tensor classify(const at::Tensor& images) override { return images.mean({2, 3}); }
   [[nodiscard]] std::vector<NamedTensor> parameters() const override { return {}; }
@@ -135,23 +135,23 @@ class Deaf final : public ImageModel {
   void to(at::Device, bool) override {}
 };
 
-TEST(ModelProbeTest, ModelsThatTakeNoNoticeOfAMethodAreTold) {
+TEST(ModelProbeTest, ModelsThatIgnoreAMethodAreReported) {
   ModelRegistry models = make_registries().models;
-  models.add("deaf", "", [](const ModelSpec&) { return std::make_unique<Deaf>(); });
+  models.add("deaf", "", [](const ModelSpec&) { return std::make_unique<MethodUnawareModel>(); });
   TrainPlan plan;
   plan.image_size_px = {32};
   plan.model = {.arch = "deaf", .num_classes = 3, .blurpool = true, .ghost_batch_size = 2};
-  EXPECT_THAT(find_unheeded(models, plan, /*sync_bn=*/true),
+  EXPECT_THAT(find_ignored_settings(models, plan, /*sync_bn=*/true),
               testing::ElementsAre(Names("blurpool", "deaf"), Names("dist.sync_bn", "deaf"),
                                    Names("ghost_batch_norm", "deaf")));
   plan.model.arch = "resnet18";
-  EXPECT_THAT(find_unheeded(models, plan, /*sync_bn=*/true), testing::IsEmpty());
+  EXPECT_THAT(find_ignored_settings(models, plan, /*sync_bn=*/true), testing::IsEmpty());
 }
 
 /// A model that returns a given output.
-class Answering final : public ImageModel {
+class FixedOutputModel final : public ImageModel {
  public:
-  Answering(at::Tensor output, bool has_parameters)
+  FixedOutputModel(at::Tensor output, bool has_parameters)
       : output_(std::move(output)), has_parameters_(has_parameters) {}
   at::Tensor classify(const at::Tensor& /*images*/) override { return output_; }
   [[nodiscard]] std::vector<NamedTensor> parameters() const override {
@@ -169,7 +169,7 @@ class Answering final : public ImageModel {
 
 TEST(ModelProbeTest, OutputsThatAreNoLogitsAreRefusedByTheModelsName) {
   const auto refusal = [](at::Tensor output, bool has_parameters = true) -> std::string {
-    Answering model(std::move(output), has_parameters);
+    FixedOutputModel model(std::move(output), has_parameters);
     TrainPlan plan;
     plan.model = {.arch = "own", .num_classes = 3};
     try {
@@ -189,9 +189,9 @@ TEST(ModelProbeTest, OutputsThatAreNoLogitsAreRefusedByTheModelsName) {
 }
 
 /// A loss with a given result.
-class Giving final : public Loss {
+class FixedResultLoss final : public Loss {
  public:
-  explicit Giving(at::Tensor result) : result_(std::move(result)) {}
+  explicit FixedResultLoss(at::Tensor result) : result_(std::move(result)) {}
   [[nodiscard]] at::Tensor operator()(const at::Tensor& /*outputs*/,
                                       const Batch& /*batch*/) const override {
     return result_;
@@ -202,9 +202,9 @@ class Giving final : public Loss {
 };
 
 /// A metric that declares a number of sums, or rows, and has a given result.
-class Counting final : public Metric {
+class FixedSumsMetric final : public Metric {
  public:
-  Counting(at::Tensor result, std::int64_t sums, bool needs_rows)
+  FixedSumsMetric(at::Tensor result, std::int64_t sums, bool needs_rows)
       : result_(std::move(result)), sums_(sums), needs_rows_(needs_rows) {}
   [[nodiscard]] std::string name() const override { return "counting"; }
   [[nodiscard]] bool needs_rows() const override { return needs_rows_; }
@@ -236,15 +236,15 @@ TEST_F(RecipePluginsTest, WhatLossAndMetricsReturnIsCheckedAtTheirKeys) {
     }
     return "";
   };
-  const Giving fine(at::zeros({}));
+  const FixedResultLoss fine(at::zeros({}));
   EXPECT_EQ(refusal(fine), "");
   const auto at_loss = Names("r.yaml:1:18", "training.loss", "cross_entropy");
-  EXPECT_THAT(refusal(Giving(at::zeros({2}))), AllOf(at_loss, Names("[2]")));
-  EXPECT_THAT(refusal(Giving(at::zeros({}, at::kLong))), AllOf(at_loss, Names("Long")));
-  EXPECT_THAT(refusal(Giving(at::Tensor())), at_loss);
+  EXPECT_THAT(refusal(FixedResultLoss(at::zeros({2}))), AllOf(at_loss, Names("[2]")));
+  EXPECT_THAT(refusal(FixedResultLoss(at::zeros({}, at::kLong))), AllOf(at_loss, Names("Long")));
+  EXPECT_THAT(refusal(FixedResultLoss(at::Tensor())), at_loss);
 
   const auto counts = [&](at::Tensor result, std::int64_t sums, bool needs_rows = false) {
-    recipe.metrics = {std::make_shared<Counting>(std::move(result), sums, needs_rows)};
+    recipe.metrics = {std::make_shared<FixedSumsMetric>(std::move(result), sums, needs_rows)};
     return refusal(fine);
   };
   EXPECT_EQ(counts(at::zeros({3}, at::kDouble), 3), "");
@@ -290,7 +290,7 @@ TEST_F(RecipePluginsTest, ModelOfOneImageSizeIsRefusedWhereSizesChange) {
   }
 }
 
-TEST_F(RecipePluginsTest, BlurPoolWithoutALayerToReplaceIsTold) {
+TEST_F(RecipePluginsTest, BlurPoolWithoutALayerToReplaceIsAWarning) {
   testing::internal::CaptureStderr();
   static_cast<void>(load(std::string(kFlatNet) + "resolution: {min_res: 32, max_res: 32}\n" +
                          "methods: [blurpool]\n"));
@@ -336,7 +336,7 @@ TEST_F(RecipePluginsTest, AnOptimiserOfAPluginHasAnOptionOfItsOwn) {
   weight.mutable_grad() = at::full({2}, 7.0);
   const std::vector<NamedTensor> parameters = {{"w", weight}};
   const auto optimizer = registries_.optimizers.make(
-      make_plan(as_requested(recipe), registries_, 0, 10).optimizer, {parameters});
+      make_plan(requested_run(recipe), registries_, 0, 10).optimizer, {parameters});
   optimizer->step(0.1, std::nullopt);
   EXPECT_NEAR(weight[0].item<double>(), 1 - 0.1 * 0.25, 1e-6);
 }
@@ -346,7 +346,7 @@ TEST_F(RecipePluginsTest, PartsOfAPluginHaveOptionsOfTheirOwnInARecipe) {
       "plugins: [train_parts.so]\ntraining: {loss: margin}\nloss: {margin: 3}\n"
       "lr: {lr: 8, lr_schedule_type: halving, every: 2}\n"
       "validation: {metrics: [{share: {of: 1}}]}\n");
-  const TrainPlan plan = make_plan(as_requested(recipe), registries_, 0, 10);
+  const TrainPlan plan = make_plan(requested_run(recipe), registries_, 0, 10);
   EXPECT_EQ(plan.schedule->lr(1), 8);
   EXPECT_EQ(plan.schedule->lr(4), 2);
   const Batch batch = make_batch(at::ones({4, 3, 2, 2}), at::ones({4}, at::kLong));
@@ -371,9 +371,9 @@ TEST_F(RecipePluginsTest, MetricsAreCheckedBeforeTheStart) {
 }
 
 /// Counts nothing, under a given name.
-class UnderName final : public Metric {
+class NamedMetric final : public Metric {
  public:
-  explicit UnderName(std::string name) : name_(std::move(name)) {}
+  explicit NamedMetric(std::string name) : name_(std::move(name)) {}
   [[nodiscard]] std::string name() const override { return name_; }
   [[nodiscard]] std::int64_t sums() const override { return 1; }
   [[nodiscard]] at::Tensor count(const at::Tensor& /*outputs*/,
@@ -390,7 +390,7 @@ class UnderName final : public Metric {
 
 TEST_F(RecipePluginsTest, MetricsNamedLikeAnotherFigureOfARunAreRefused) {
   std::string name = "distance";
-  registries_.metrics.add("named", "", [&name] { return std::make_unique<UnderName>(name); });
+  registries_.metrics.add("named", "", [&name] { return std::make_unique<NamedMetric>(name); });
   const std::string recipe = "validation: {metrics: [named]}\n";
   EXPECT_EQ(load(recipe).metrics.size(), 1U);
   for (const char* reserved :
@@ -403,7 +403,7 @@ TEST_F(RecipePluginsTest, MetricsNamedLikeAnotherFigureOfARunAreRefused) {
   }
 }
 
-TEST_F(RecipePluginsTest, WrongOptionsOfAPluginsPartAreTold) {
+TEST_F(RecipePluginsTest, InvalidOptionsOfAPluginPartAreReported) {
   try {
     static_cast<void>(load("plugins: [train_parts.so]\nmethods: [half_epochs: {factors: 3}]\n"));
     FAIL() << "accepted";
@@ -412,7 +412,7 @@ TEST_F(RecipePluginsTest, WrongOptionsOfAPluginsPartAreTold) {
   }
 }
 
-TEST_F(RecipePluginsTest, ThrowingConstructorIsToldWithItsModelAndPluginWhateverItThrows) {
+TEST_F(RecipePluginsTest, AThrowingConstructorIsReportedWithModelAndPlugin) {
   const auto refusal = [&](const std::string& kind, ExitCode code) {
     Registries registries = make_registries();
     std::ofstream(folder_ / "r.yaml")
@@ -420,7 +420,7 @@ TEST_F(RecipePluginsTest, ThrowingConstructorIsToldWithItsModelAndPluginWhatever
     try {
       static_cast<void>(load_recipe(folder_ / "r.yaml", {}, registries));
     } catch (...) {
-      const auto failure = plain_failure(std::current_exception());
+      const auto failure = describe_torch_failure(std::current_exception());
       EXPECT_EQ(failure.exit_code, static_cast<int>(code)) << failure.text;
       EXPECT_THAT(failure.text, Names("train_parts.so", "'unlucky_" + kind + "'"));
       return failure.text;
@@ -437,14 +437,14 @@ TEST_F(RecipePluginsTest, ThrowingConstructorIsToldWithItsModelAndPluginWhatever
   EXPECT_THAT(refusal("io", ExitCode::io), Names("disk gone"));
 }
 
-TEST_F(RecipePluginsTest, WhatAModelThrowsAtWorkNamesItAndIsNoMistakeOfTheRecipe) {
+TEST_F(RecipePluginsTest, AnExceptionOfAModelNamesItAndIsNotARecipeError) {
   static_cast<void>(load("plugins: [train_parts.so]\n"));
   const auto model = make_model(registries_.models, {.arch = "unlucky_forward"});
   try {
     static_cast<void>(model->forward(make_batch({})));
     FAIL() << "accepted";
   } catch (...) {
-    const Failure failure = plain_failure(std::current_exception());
+    const Failure failure = describe_torch_failure(std::current_exception());
     EXPECT_EQ(failure.exit_code, static_cast<int>(ExitCode::failed));
     EXPECT_THAT(failure.text,
                 Names("wrong shape", "train_parts.so", "model 'unlucky_forward'", "forward"));
@@ -453,8 +453,8 @@ TEST_F(RecipePluginsTest, WhatAModelThrowsAtWorkNamesItAndIsNoMistakeOfTheRecipe
 
 TEST_F(RecipePluginsTest, AFailedGpuIsAnErrorOfTheEnvironmentAndAFaultyKernelIsNot) {
   const auto exit_code = [](std::int32_t cuda_error) {
-    return plain_failure(std::make_exception_ptr(c10::AcceleratorError({"forward", "model.cpp", 1},
-                                                                       cuda_error, "CUDA error")))
+    return describe_torch_failure(std::make_exception_ptr(c10::AcceleratorError(
+                                      {"forward", "model.cpp", 1}, cuda_error, "CUDA error")))
         .exit_code;
   };
   constexpr std::int32_t kUncorrectableEcc = 214;
@@ -535,9 +535,7 @@ TEST_F(RecipePluginsTest, AScheduleIsMadeForOtherEpochsAsItSaysItself) {
 }
 
 TEST_F(RecipePluginsTest, PluginForAnotherLibtorchIsRefusedBeforeItIsOpened) {
-  std::ostringstream content;
-  content << std::ifstream(folder_ / "train_parts.so", std::ios::binary).rdbuf();
-  std::string bytes = content.str();
+  std::string bytes = test::read_text(folder_ / "train_parts.so");
   const std::size_t at = bytes.find("\ntorch 2.");
   ASSERT_NE(at, std::string::npos);
   bytes.replace(at, 9, "\ntorch 1.");

@@ -117,7 +117,7 @@ TEST_F(RecipeTest, TheTwelveImageNetRecipesArePublishedOnes) {
           "rn" + std::to_string(arch) + "_" + std::to_string(epochs) + "_epochs.yaml";
       const Recipe recipe =
           load_recipe(test::source_dir() + "/configs/imagenet/" + name, {}, registries_);
-      const TrainPlan plan = make_plan(as_requested(recipe), registries_, 1281167, 1000);
+      const TrainPlan plan = make_plan(requested_run(recipe), registries_, 1281167, 1000);
       EXPECT_EQ(plan.model.arch, "resnet" + std::to_string(arch));
       EXPECT_TRUE(plan.model.blurpool);
       EXPECT_EQ(plan.epochs, epochs);
@@ -147,7 +147,7 @@ TEST_F(RecipeTest, CommandLineBeatsFileBeatsDefault) {
   EXPECT_DOUBLE_EQ(recipe.config.training.label_smoothing, 0.1);
 }
 
-TEST_F(RecipeTest, AllMistakesAreToldAtOnceWithTheirPlaces) {
+TEST_F(RecipeTest, AllMistakesAreReportedTogetherWithTheirLocations) {
   const std::string message = refusal(
       "training:\n  epochs: many\n  batchsize: 3\ndata:\n  num_workers: -1\n", {"--lr.lr=fast"});
   EXPECT_THAT(message, Names("r.yaml:2:11: training.epochs", "many"));
@@ -185,7 +185,7 @@ TEST_F(RecipeTest, KeysThatContradictEachOtherAreRefused) {
 TEST_F(RecipeTest, KernelsAreFusedOnlyOnRequest) {
   const auto fused = [&](const std::string& yaml) {
     const Recipe recipe = load(yaml);
-    return make_plan(as_requested(recipe), registries_, 1000, 10).model.fused_kernels;
+    return make_plan(requested_run(recipe), registries_, 1000, 10).model.fused_kernels;
   };
   EXPECT_FALSE(fused(""));
   EXPECT_FALSE(fused("model: {kernels: auto}\n"));
@@ -197,10 +197,10 @@ TEST_F(RecipeTest, KernelsAreFusedOnlyOnRequest) {
 TEST_F(RecipeTest, GhostBatchesFitIntoAMicroBatchOfARank) {
   const std::string batches = "training: {batch_size: 64, micro_batches: 4}\n";
   const Recipe recipe = load(batches + "methods: [ghost_batch_norm: {size: 16}]\n");
-  const TrainPlan plan = make_plan(as_requested(recipe), registries_, 1000, 10);
+  const TrainPlan plan = make_plan(requested_run(recipe), registries_, 1000, 10);
   EXPECT_EQ(plan.model.ghost_batch_size, 16);
   const auto described =
-      describe_plan(as_requested(recipe), plan, recipe.resolved, /*per_step=*/false);
+      describe_plan(requested_run(recipe), plan, recipe.resolved, /*per_step=*/false);
   EXPECT_EQ(described.at("model").at("ghost_batch_size"), 16);
   EXPECT_THAT(refusal(batches + "methods: [ghost_batch_norm: {size: 17}]\n"),
               Names("ghost_batch_norm", "size", 16, 17));
@@ -230,11 +230,11 @@ TEST_F(RecipeTest, ATargetThresholdSeparatesTheSmoothedTargets) {
     EXPECT_NO_THROW((void)load(recipe(threshold, smoothing, classes))) << threshold;
   // The number of classes is known only with the dataset.
   const Recipe unknown = load(recipe("0", "0.1"));
-  EXPECT_THROW((void)make_plan(as_requested(unknown), registries_, 1000, 10), ConfigError);
-  EXPECT_NO_THROW((void)make_plan(as_requested(unknown), registries_, 0, 10, RecipeUse::evaluate));
+  EXPECT_THROW((void)make_plan(requested_run(unknown), registries_, 1000, 10), ConfigError);
+  EXPECT_NO_THROW((void)make_plan(requested_run(unknown), registries_, 0, 10, RecipeUse::evaluate));
 }
 
-TEST_F(RecipeTest, MistakesInTheOrderOfSamplesAreToldWithTheirPlaces) {
+TEST_F(RecipeTest, MistakesInTheSampleOrderAreReportedWithTheirLocations) {
   const std::string told = refusal(
       "data:\n"
       "  order: quasi_randon\n"
@@ -261,7 +261,7 @@ TEST_F(RecipeTest, MethodsComeAfterTheLegacyKeysInTheirOwnOrder) {
 
 TEST_F(RecipeTest, TheLossIsTheRecipesUnlessAMethodSetsAnother) {
   const auto loss = [&](const std::string& text) {
-    return make_plan(as_requested(load(text)), registries_, 1000, 10).loss.name;
+    return make_plan(requested_run(load(text)), registries_, 1000, 10).loss.name;
   };
   EXPECT_EQ(loss(""), "cross_entropy");
   EXPECT_EQ(loss("training: {loss: bce}\n"), "bce");
@@ -276,7 +276,7 @@ TEST_F(RecipeTest, TheLossIsTheRecipesUnlessAMethodSetsAnother) {
 
 TEST_F(RecipeTest, AListedMethodReplacesADefaultAndContradictsAGivenKey) {
   const Recipe recipe = load("methods: [label_smoothing: {smoothing: 0.3}]\n");
-  EXPECT_EQ(make_plan(as_requested(recipe), registries_, 1000, 10).loss.options.flow(),
+  EXPECT_EQ(make_plan(requested_run(recipe), registries_, 1000, 10).loss.options.flow(),
             "{label_smoothing: 0.3}");
   EXPECT_THAT(refusal("training: {label_smoothing: 0.2}\nmethods: [label_smoothing]\n"),
               Names("label_smoothing", "training.label_smoothing"));
@@ -373,14 +373,14 @@ TEST_F(RecipeTest, KeysOfPublishedRecipesThatNothingReadsAreWarnings) {
               Names("training.momentum", "adamw", "lr.lr_peak_epoch", "cyclic"));
 }
 
-TEST_F(RecipeTest, LabelSmoothingWithoutClassLabelsIsRefusedAtItsPlace) {
+TEST_F(RecipeTest, LabelSmoothingWithoutClassLabelsIsRejectedWithItsLocation) {
   EXPECT_THAT(refusal("training: {loss: mse, label_smoothing: 0.2}\n"),
               Names("r.yaml:1:40: training.label_smoothing", "training.loss: mse", "0.2"));
   EXPECT_THAT(refusal("training: {loss: mse}\n", {"--training.label_smoothing=0.1"}),
               Names("command line: training.label_smoothing", "training.loss: mse", "0.1"));
 }
 
-TEST_F(RecipeTest, FlipsThatAreNotMadeAreAWarningIfTheyWereAskedFor) {
+TEST_F(RecipeTest, FlipTtaWithoutEffectIsAWarningIfItIsGiven) {
   const auto warnings = [&](const std::string& text) {
     testing::internal::CaptureStderr();
     static_cast<void>(load(text));
@@ -436,7 +436,7 @@ TEST_F(RecipeTest, ARunTooShortForItsScheduleOrItsImageSizesIsAWarning) {
 TEST_F(RecipeTest, AnOptionHasTheNamesOfBothItsPartAndFfcvImagenet) {
   const Recipe recipe = load("optimizer: {momentum: 0.5, weight_decay: 0.1}\n");
   EXPECT_EQ(recipe.resolved.at("training.momentum"), 0.5);
-  EXPECT_EQ(make_plan(as_requested(recipe), registries_, 0, 10).optimizer.options.flow(),
+  EXPECT_EQ(make_plan(requested_run(recipe), registries_, 0, 10).optimizer.options.flow(),
             "{momentum: 0.5, weight_decay: 0.1}");
   EXPECT_THAT(refusal("optimizer: {momentum: 0.5}\ntraining: {momentum: 0.9}\n"),
               Names("training.momentum", "optimizer.momentum"));
@@ -449,7 +449,7 @@ TEST_F(RecipeTest, OptimiserAndScheduleKeysReachThePlan) {
       "training: {optimizer: lamb, epochs: 4, batch_size: 10}\n"
       "optimizer: {beta1: 0.8, beta2: 0.95, epsilon: 1e-6}\n"
       "lr: {lr: 0.3, lr_schedule_type: cosine, warmup_epochs: 1, final_lr: 0.1}\n");
-  const TrainPlan plan = make_plan(as_requested(recipe), registries_, 40, 10);
+  const TrainPlan plan = make_plan(requested_run(recipe), registries_, 40, 10);
   EXPECT_EQ(plan.optimizer.name, "lamb");
   EXPECT_EQ(plan.optimizer.options.flow(), "{beta1: 0.8, beta2: 0.95, epsilon: 1e-6}");
   EXPECT_DOUBLE_EQ(plan.peak_lr, 0.3);
@@ -457,12 +457,12 @@ TEST_F(RecipeTest, OptimiserAndScheduleKeysReachThePlan) {
   EXPECT_DOUBLE_EQ(plan.lr(2, 2), 0.2) << "halfway through the cosine";
   EXPECT_DOUBLE_EQ(plan.schedule->lr(4), 0.1);
   const TrainPlan poly = make_plan(
-      as_requested(load("lr: {lr: 1, lr_schedule_type: poly, power: 3}\ntraining: {epochs: 2}\n")),
+      requested_run(load("lr: {lr: 1, lr_schedule_type: poly, power: 3}\ntraining: {epochs: 2}\n")),
       registries_, 0, 10);
   EXPECT_DOUBLE_EQ(poly.schedule->lr(1), 0.125);
   const TrainPlan cycle = make_plan(
-      as_requested(load("lr: {lr: 1, lr_schedule_type: one_cycle, pct_start: 0.5, div_factor: 4, "
-                        "final_div_factor: 10}\ntraining: {epochs: 2}\n")),
+      requested_run(load("lr: {lr: 1, lr_schedule_type: one_cycle, pct_start: 0.5, div_factor: 4, "
+                         "final_div_factor: 10}\ntraining: {epochs: 2}\n")),
       registries_, 0, 10);
   EXPECT_DOUBLE_EQ(cycle.schedule->lr(0), 0.25);
   EXPECT_DOUBLE_EQ(cycle.schedule->lr(1), 1);
@@ -472,13 +472,13 @@ TEST_F(RecipeTest, OptimiserAndScheduleKeysReachThePlan) {
 TEST_F(RecipeTest, TheRateIsForTheGlobalBatchUnlessAReferenceBatchIsGiven) {
   const std::string ranks = "training: {batch_size: 512, distributed: 1}\ndist: {world_size: 8}\n";
   EXPECT_DOUBLE_EQ(
-      make_plan(as_requested(load(ranks + "lr: {lr: 1.7}\n")), registries_, 0, 10).schedule->lr(2),
+      make_plan(requested_run(load(ranks + "lr: {lr: 1.7}\n")), registries_, 0, 10).schedule->lr(2),
       1.7);
   const Recipe recipe = load(ranks + "lr: {lr: 0.1, reference_batch_size: 256}\n");
-  const TrainPlan plan = make_plan(as_requested(recipe), registries_, 0, 10);
+  const TrainPlan plan = make_plan(requested_run(recipe), registries_, 0, 10);
   EXPECT_DOUBLE_EQ(plan.schedule->lr(2), 0.1 * 4096 / 256);
   EXPECT_DOUBLE_EQ(plan.peak_lr, 0.1 * 4096 / 256);
-  EXPECT_EQ(describe_plan(as_requested(recipe), plan, recipe.resolved, false).at("lr").at("peak"),
+  EXPECT_EQ(describe_plan(requested_run(recipe), plan, recipe.resolved, false).at("lr").at("peak"),
             0.1 * 4096 / 256);
 }
 
@@ -495,23 +495,29 @@ TEST_F(RecipeTest, SmallImagesNeverRoundToNothing) {
   const Recipe recipe =
       load("resolution: {min_res: 8, max_res: 28, end_ramp: 10}\ntraining: {epochs: 12}\n");
   for (const std::int64_t size :
-       make_plan(as_requested(recipe), registries_, 1000, 10).image_size_px) {
+       make_plan(requested_run(recipe), registries_, 1000, 10).image_size_px) {
     EXPECT_GE(size, 8);
     EXPECT_LE(size, 32) << "28 px, rounded as by ffcv-imagenet";
   }
 }
 
-TEST_F(RecipeTest, PipelineMistakesAreToldToo) {
+TEST_F(RecipeTest, PipelineMistakesAreReportedToo) {
   EXPECT_THAT(refusal("pipeline: {train: [centre_crop]}\n"),
               Names("pipeline.train", "centre_crop", "center_crop"));
 }
 
-TEST_F(RecipeTest, TransformsThatCannotTakeAnImageSizeAreToldBeforeTheStart) {
+TEST_F(RecipeTest, TransformsThatCannotTakeAnImageSizeAreReportedBeforeTheStart) {
   EXPECT_THAT(refusal("pipeline: {train: [cutout: {crop_size: 100}]}\n"
                       "resolution: {min_res: 96, max_res: 128}\n"),
               Names("pipeline.train[0]", "crop_size", "96 x 96", 100));
   EXPECT_THAT(refusal("pipeline: {val: {image: [cutout: {crop_size: 300}]}}\n"),
               Names("pipeline.val.image[0]", "crop_size", 224, 300));
+}
+
+TEST_F(RecipeTest, AnEvaluationOnlyChecksTheImageSizesOfItsOwnPipeline) {
+  const std::string path = file("pipeline: {train: [cutout: {crop_size: 300}]}\n");
+  EXPECT_NO_THROW(static_cast<void>(load_recipe(path, {}, registries_, RecipeUse::evaluate)));
+  EXPECT_THROW(static_cast<void>(load_recipe(path, {}, registries_)), ConfigError);
 }
 
 TEST_F(RecipeTest, PipelinesMayNameTheirOutputs) {

@@ -118,7 +118,7 @@ TEST_F(RecordedConfigTest, KeysOfOtherVersionsAreLeftOut) {
   EXPECT_TRUE(again.config.data.inputs.empty());
 }
 
-TEST_F(RecordedConfigTest, WrongValuesAreNamedWithTheirPlace) {
+TEST_F(RecordedConfigTest, InvalidValuesAreNamedWithTheirLocation) {
   ordered_json resolved = load(recipe_file("")).resolved;
   resolved["training.batch_size"] = -1;
   try {

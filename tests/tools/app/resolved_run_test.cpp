@@ -43,7 +43,7 @@ TEST(ResolvedRunTest, TheRanksThatJoinedReplaceThoseThatTheRecipeAsksFor) {
   recipe.config.lr.lr = 0.1;
   recipe.config.lr.reference_batch_size = 256;
   recipe.config.training.device = "cpu";
-  EXPECT_EQ(as_requested(recipe).rank_batch_size(), 8);
+  EXPECT_EQ(requested_run(recipe).rank_batch_size(), 8);
 
   const int before = at::get_num_threads();
   ::unsetenv("OMP_NUM_THREADS");
@@ -167,7 +167,7 @@ TEST(ResolvedRunTest, TooFewGpusAreAnErrorOfTheEnvironment) {
 TEST(ResolvedRunTest, TooFewGpusForARecipeNameItsKeyAndTheBatchToKeep) {
   Recipe recipe;
   TrainConfig& config = recipe.config;
-  recipe.places = {{"", {"r.yaml", 0, 0}}, {"dist.world_size", {"r.yaml", 3, 15}}};
+  recipe.origins = {{"", {"r.yaml", 0, 0}}, {"dist.world_size", {"r.yaml", 3, 15}}};
   config.training.batch_size = 512;
   const std::string batch = "training.global_batch_size";
   EXPECT_EQ(gpu_problem(recipe, 8, 8), "");

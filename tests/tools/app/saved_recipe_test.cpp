@@ -92,7 +92,7 @@ TEST_F(SavedRecipeTest, KeysOfTheCommandLineChangeItAndItsMethods) {
   EXPECT_EQ(names(added).front(), "blurpool");
 }
 
-TEST_F(SavedRecipeTest, AMistakeIsNamedWithItsPlace) {
+TEST_F(SavedRecipeTest, AMistakeIsNamedWithItsLocation) {
   std::ofstream(folder_ / "params.json") << "{\"lr.lr\": \"fast\",\n \"lr.lrr\": 1}\n";
   try {
     (void)load_recipe(folder_ / "params.json", {}, registries_);

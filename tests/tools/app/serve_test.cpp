@@ -260,7 +260,7 @@ TEST_F(ServeTest, TheOptionRingChangesNoResult) {
   EXPECT_EQ(last_line(server->out).at("samples_delivered"), kEpochs * kSteps * kBatch);
 }
 
-TEST_F(ServeTest, AProducerThatDoesNotGetAllItsConsumersStartsAfterItsPatience) {
+TEST_F(ServeTest, StartsAfterTheMaximumWaitIfConsumersAreMissing) {
   const std::string name = fresh_name();
   const auto server = serve(name, 4, {"--wait-s", "1"});
   const PrecastRun run = precast_run(train_command("r", {on(name)}));

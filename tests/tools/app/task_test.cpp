@@ -116,7 +116,7 @@ TEST_F(TaskTest, RanksHaveTheFiguresOfAll) {
       run("eval", kRegression,
           {"--json", "--model.weights=" + (folder_ / "runs/r/final_weights.pt").string()});
   ASSERT_EQ(evaluated.exit_code, 0) << evaluated.errors;
-  // The outputs of a sample depend a little on the other samples of its batch.
+  // Outputs are rounded differently in batches of other samples.
   EXPECT_NEAR(nlohmann::json::parse(evaluated.output).at("mse").get<double>() / together, 1, 1e-4);
 }
 
@@ -407,7 +407,7 @@ TEST_F(TaskTest, PredictionsOfADatasetNeedNoLabels) {
 struct Refusal {
   const char* recipe;
   /// Line and column in the recipe, and the key.
-  const char* place;
+  const char* location;
   const char* key;
 };
 
@@ -424,7 +424,8 @@ TEST_F(TaskTest, FieldsThatDoNotFitAreRefusedBeforeTheStart) {
     for (const std::vector<std::string>& how : {std::vector<std::string>{}, {"--dry-run"}}) {
       const ChildResult result = run("train", refusal.recipe, how);
       EXPECT_EQ(result.exit_code, 2) << refusal.recipe << result.errors;
-      EXPECT_THAT(result.errors, Names((folder_ / "r.yaml").string() + refusal.place, refusal.key));
+      EXPECT_THAT(result.errors,
+                  Names((folder_ / "r.yaml").string() + refusal.location, refusal.key));
     }
   }
   EXPECT_FALSE(std::filesystem::exists(folder_ / "runs/r"));
@@ -433,7 +434,7 @@ TEST_F(TaskTest, FieldsThatDoNotFitAreRefusedBeforeTheStart) {
 TEST_F(TaskTest, WhatNeedsATargetIsRefusedWithoutOne) {
   const std::string fits = ", num_classes: 1}\n";
   const struct {
-    std::string recipe, place, key;
+    std::string recipe, location, key;
   } refusals[] = {
       {autoencoder("", "}\n"), "", "model.num_classes"},
       {autoencoder("inputs: [image, view2]", fits), ":2:16", "data.inputs"},
@@ -447,7 +448,8 @@ TEST_F(TaskTest, WhatNeedsATargetIsRefusedWithoutOne) {
     for (const std::vector<std::string>& how : {std::vector<std::string>{}, {"--dry-run"}}) {
       const ChildResult result = run("train", refusal.recipe, how);
       EXPECT_EQ(result.exit_code, 2) << refusal.recipe << result.errors;
-      EXPECT_THAT(result.errors, Names((folder_ / "r.yaml").string() + refusal.place, refusal.key));
+      EXPECT_THAT(result.errors,
+                  Names((folder_ / "r.yaml").string() + refusal.location, refusal.key));
     }
   }
   EXPECT_FALSE(std::filesystem::exists(folder_ / "runs/r"));
@@ -492,7 +494,8 @@ TEST_F(TaskTest, PartsThatDoNotFitTheLossAreRefused) {
   for (const Refusal& refusal : refusals) {
     const ChildResult result = run("train", refusal.recipe, {"--data.targets=label"});
     EXPECT_EQ(result.exit_code, 2) << refusal.recipe << result.errors;
-    EXPECT_THAT(result.errors, Names((folder_ / "r.yaml").string() + refusal.place, refusal.key));
+    EXPECT_THAT(result.errors,
+                Names((folder_ / "r.yaml").string() + refusal.location, refusal.key));
   }
   EXPECT_EQ(run("train", "training: {loss: mse, label_smoothing: 0.1}\ndata: {targets: label}\n")
                 .exit_code,

@@ -68,7 +68,7 @@ class TrainOverHttpTest : public ::testing::Test {
     all.insert(all.end(), more.begin(), more.end());
     return run_child(all, std::chrono::minutes(3));
   }
-  /// Stops the answers of the server for all images except the first one of the file.
+  /// Makes the server withhold all images except the first one of the file.
   void stall() {
     const data::BetonReader reader(file());
     const std::uint64_t last = reader.size() - 1;
@@ -76,7 +76,7 @@ class TrainOverHttpTest : public ::testing::Test {
                                     reader.blob_offset(1, 0),
                                     reader.blob_offset(last, 0) + reader.blob_bytes(last, 0) - 1));
   }
-  /// Sends SIGTERM while the server does not answer. @return the exit code.
+  /// Sends SIGTERM while the server does not respond. @return the exit code.
   [[nodiscard]] static int stop(PrecastProgram& program) {
     ::kill(program.id(), SIGTERM);
     if (!test::eventually([&] { return !program.running(); })) ::kill(program.id(), SIGKILL);
@@ -89,8 +89,7 @@ class TrainOverHttpTest : public ::testing::Test {
       names.push_back(entry.path().filename());
     return names;
   }
-  /// Trains until the server is asked for images, which it does not send, stops the run, and
-  /// resumes it.
+  /// Trains until the run requests images that the server withholds, stops the run, and resumes it.
   void expect_stop_and_resume(const std::string& train_dataset, const std::string& val_dataset,
                               const std::string& checkpoint) {
     const ChildResult whole = train("whole", file());
@@ -98,7 +97,7 @@ class TrainOverHttpTest : public ::testing::Test {
     stall();
     std::vector<std::string> command = train_command("stopped", train_dataset, val_dataset);
     PrecastProgram stalled(command);
-    EXPECT_TRUE(server_->delays());
+    EXPECT_TRUE(server_->wait_until_delayed());
     EXPECT_EQ(stop(stalled), 85) << stalled.err;
     EXPECT_THAT(checkpoints("stopped"), Contains(checkpoint));
     server_->set_faults("{}");
@@ -178,7 +177,7 @@ TEST_F(TrainOverHttpTest, AServedRingThatWaitsForTheServerStopsAtASignalAndSoDoe
   PrecastProgram serve(command);
   EXPECT_TRUE(serve.printed("ring://" + ring));
   PrecastProgram run(train_command("ring", "ring://" + ring, file()));
-  EXPECT_TRUE(server_->delays());
+  EXPECT_TRUE(server_->wait_until_delayed());
   EXPECT_EQ(stop(serve), 128 + SIGTERM) << serve.err;
   EXPECT_EQ(stop(run), 85) << run.err;
   EXPECT_THAT(checkpoints("ring"), Contains("ckpt-0000000000"));

@@ -29,7 +29,7 @@ namespace {
 using test::Names;
 using test::TemporaryFolder;
 
-/// A starter for dry runs of more ranks than this host may have GPUs.
+/// Hides all GPUs, so that a dry run may have more ranks than this host has GPUs.
 const std::vector<std::string> kNoGpus = {"/usr/bin/env", "CUDA_VISIBLE_DEVICES="};
 
 /// Runs the programs as a user does, on a dataset that FFCV wrote (24 Imagenette images, labels 0
@@ -82,7 +82,7 @@ class TrainTest : public ::testing::Test {
   std::vector<std::string> common_;
 };
 
-TEST_F(TrainTest, LeavesAWholeRunFolder) {
+TEST_F(TrainTest, WritesACompleteRunFolder) {
   const ChildResult run = precast({"train", "--logging.every=1"});
   ASSERT_EQ(run.exit_code, 0) << run.errors;
   EXPECT_THAT(run.output, Names((folder_ / "runs/r").string()));
@@ -121,7 +121,7 @@ TEST_F(ReservedFiguresTest, ContainEveryKeyThatARunWritesNextToItsMetrics) {
   // The last line is that of an epoch.
   for (const auto& [key, value] : summary.items()) {
     if (value.is_number()) {
-      EXPECT_EQ(is_of_epochs(key), lines.back().contains(key)) << key;
+      EXPECT_EQ(is_per_epoch(key), lines.back().contains(key)) << key;
     }
   }
   check(nlohmann::json::parse(std::ifstream(folder_ / "result.json")), "result.json");
@@ -237,7 +237,7 @@ TEST_F(TrainTest, TheErrorOfAnInvalidCommandLineReplacesAnOlderResult) {
   expect_error({"train", "--result_json=" + file, "--lr.lr"}, "lr.lr");
 }
 
-TEST_F(TrainTest, AResultFileThatCannotBeWrittenHidesNoFailureAndShowsBeforeTheTraining) {
+TEST_F(TrainTest, AnUnwritableResultFileIsReportedBeforeTrainingAndHidesNoFailure) {
   // With `ulimit -f 0`, no data can be written to files, so writing the result fails. The recipe is
   // also wrong.
   const ChildResult both = run_child(
@@ -305,7 +305,7 @@ TEST_F(TrainTest, AResumedRunWarnsOfEpochsThatItsLogLacks) {
   EXPECT_THAT(run.errors, Names("warning", folder_ / "runs/r/log", 1, 2, 0));
 }
 
-TEST_F(TrainTest, ARunThatHadEndedGivesTheSameFiguresWhenItIsResumed) {
+TEST_F(TrainTest, ResumingAFinishedRunReproducesItsMetrics) {
   const auto figures = [&] {
     const auto all = nlohmann::json::parse(std::ifstream(folder_ / "runs/r/summary.json"));
     return std::vector<double>{all.at("top_1"), all.at("val_loss"), all.at("train_loss"),
@@ -322,7 +322,7 @@ TEST_F(TrainTest, ARunThatHadEndedGivesTheSameFiguresWhenItIsResumed) {
   EXPECT_EQ(figures(), before);
 }
 
-TEST_F(TrainTest, ARunCannotGoOnWithAnotherBestMetric) {
+TEST_F(TrainTest, ResumeRejectsAnotherBestMetric) {
   ASSERT_EQ(precast({"train", "--training.epochs=1"}).exit_code, 0);
   const ChildResult other = precast({"train", "--training.epochs=1", "--checkpoint.resume=auto",
                                      "--validation.best_metric=val_loss"});
@@ -366,7 +366,7 @@ TEST_F(TrainTest, WithoutAReaderOfItsMessagesARunIsTrainedToItsEnd) {
   }
 }
 
-TEST_F(TrainTest, EachEpochIsALineForPeopleAndAFinishedRunKeepsFewCheckpoints) {
+TEST_F(TrainTest, PrintsALinePerEpochAndPrunesTheCheckpointsOfAFinishedRun) {
   const ChildResult run = precast({"train", "--training.epochs=3", "--checkpoint.keep_best=0"});
   ASSERT_EQ(run.exit_code, 0) << run.errors;
   EXPECT_THAT(run.errors, Names("epoch 1/3", "epoch 2/3", "epoch 3/3"));
@@ -445,7 +445,7 @@ TEST_F(TrainTest, ARunThatContinuesWithOtherComputeThreadsWarns) {
   EXPECT_THAT(resume("fewer", one_core), Names("warning", "compute threads", cores, 1));
 }
 
-TEST_F(TrainTest, APreflightChangesNothingOfWhatIsLearned) {
+TEST_F(TrainTest, PreflightDoesNotChangeTheWeights) {
   for (const std::string preflight : {"off", "on"}) {
     const ChildResult run =
         precast({"train", "--logging.every=1", "--resolution.min_res=24", "--resolution.end_ramp=1",
@@ -577,7 +577,7 @@ TEST_F(TrainTest, DryRunCountsFusedBatchNormsAndWarnsIfThereAreNone) {
                              HasSubstr(R"(without CUDA":53)")));
 }
 
-TEST_F(TrainTest, DryRunSaysWhatIsRecordedAndWhyNotMore) {
+TEST_F(TrainTest, DryRunReportsRecordedGraphsAndObstacles) {
   common_.clear();
   const auto graphs = [&](std::vector<std::string> keys) {
     keys.insert(keys.begin(),

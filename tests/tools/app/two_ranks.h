@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
@@ -15,6 +14,7 @@
 #include "tests/support/paths.h"
 #include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/text_file.h"
 #include "tests/tools/small_network.h"
 
 namespace precast::test {
@@ -75,8 +75,7 @@ class TwoRanks {
   }
   /// All bytes of a file of the run; empty if the file does not exist.
   [[nodiscard]] std::string bytes(const std::string& run, const std::string& name) const {
-    std::ifstream file(folder(run) / name, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
+    return test::read_text(folder(run) / name);
   }
   [[nodiscard]] std::string weights(const std::string& run) const {
     return bytes(run, "final_weights.safetensors");

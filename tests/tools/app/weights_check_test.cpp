@@ -129,7 +129,7 @@ class WeightsCheckTest : public ::testing::Test {
   /// Makes `recipe_`, `plan_` and `model_`.
   WeightsSpec spec_of_network(const std::vector<std::string>& keys) {
     recipe_ = make_recipe(keys, registries_);
-    plan_ = make_plan(as_requested(recipe_), registries_, 0, kClasses);
+    plan_ = make_plan(requested_run(recipe_), registries_, 0, kClasses);
     model_ = make_model(registries_.models, plan_.model);
     return describe_weights(recipe_, plan_, registries_, *model_, nullptr);
   }
@@ -137,7 +137,7 @@ class WeightsCheckTest : public ::testing::Test {
   at::Tensor logits(const std::string& file, std::vector<std::string> keys) {
     keys.push_back("model.weights=" + (folder_ / file).string());
     recipe_ = make_recipe(keys, registries_);
-    const ResolvedRun run = as_requested(recipe_);
+    const ResolvedRun run = requested_run(recipe_);
     plan_ = make_plan(run, registries_, 0, kClasses);
     model_ = build_model(run, plan_, registries_, WeightsUse::evaluate, nullptr);
     model_->train(false);
@@ -192,7 +192,7 @@ struct Pairing {
   bool strict = true;
 };
 
-TEST_F(WeightsCheckTest, RightPairsGivePythonsLogitsAndOthersNameTheDifference) {
+TEST_F(WeightsCheckTest, MatchingPairsGivePythonsLogitsAndOthersNameTheDifference) {
   write_files();
   const std::vector<std::string> lost = {"blurpool", "true", "false"};
   const std::vector<std::string> unknown = {"blurpool", "unknown", "true", "model.weights_check"};

@@ -64,7 +64,7 @@ class WeightsFilesTest : public ::testing::Test {
   test::TemporaryFolder folder_;
 };
 
-TEST_F(WeightsFilesTest, EveryFileOfABlurPoolRunSaysSoAndNoOtherNetworkTakesIt) {
+TEST_F(WeightsFilesTest, EveryFileOfABlurPoolRunRecordsItAndOtherNetworksRejectIt) {
   const ChildResult trained = precast({"train", "--logging.run_id=r", "--training.use_blurpool=1"});
   ASSERT_EQ(trained.exit_code, 0) << trained.errors;
   const std::string in_checkpoint = "checkpoints/ckpt-0000000002/model.safetensors";

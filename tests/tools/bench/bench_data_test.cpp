@@ -265,7 +265,7 @@ TEST_F(BenchDataTest, ADamagedSampleEndsTheBenchAsItEndsALoader) {
   expect_failure(3, {"decode", file, "--runs", "1", "--seconds", "0"}, Names(file, "sample 0"));
 }
 
-TEST(SideBySide, AllStartAtOnceAndTellInOrder) {
+TEST(SideBySide, AllStartTogetherAndReportInOrder) {
   const auto told = run_side_by_side(
       3,
       [](int number, const std::function<void()>& start) {
@@ -323,7 +323,7 @@ TEST(ReadPass, CountsImagesAndThrowsTheErrorOfAThread) {
   EXPECT_THROW(static_cast<void>(read_all_images(reader, 2)), DataError);
 }
 
-TEST(SideBySide, AProcessThatIsKilledIsTold) {
+TEST(SideBySide, AKilledProcessIsReported) {
   try {
     static_cast<void>(run_side_by_side(
         1,

@@ -94,7 +94,7 @@ TEST_F(BenchTest, StepRefusesGraphsOnACpu) {
   }
 }
 
-TEST_F(BenchTest, StepTrainsOnMadeUpDataFromEveryPlaceAndOnAFile) {
+TEST_F(BenchTest, StepTrainsOnSyntheticDataFromHostOrDeviceAndOnAFile) {
   const std::string file = dataset();
   for (const std::string& data :
        {std::string("device"), std::string("cpu"), std::string("queue"), file}) {

@@ -15,7 +15,7 @@
 #include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/tools/precast_run.h"
-#include "tools/bench/read_pass.h"
+#include "tools/bench/page_cache.h"
 #include "tools/cli/cpu.h"
 
 namespace precast::tools {

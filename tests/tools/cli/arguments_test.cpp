@@ -76,7 +76,7 @@ TEST(ArgumentsTest, ItDescribesItself) {
   const auto& page = help.options.at(1);
   EXPECT_EQ(page.name, "page-size");
   EXPECT_EQ(page.value, "N");
-  EXPECT_EQ(page.fallback, "7");
+  EXPECT_EQ(page.default_text, "7");
   EXPECT_EQ(page.meaning(), "bytes of a page");  // the wording is tested: up to the semicolon
   const auto& output = help.options.at(4);
   EXPECT_EQ(output.letter, "o");

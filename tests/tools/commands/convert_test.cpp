@@ -53,7 +53,7 @@ class ConvertTest : public testing::Test {
   std::string error;
 };
 
-TEST_F(ConvertTest, WhatTorchWroteGoesThereAndBack) {
+TEST_F(ConvertTest, FilesOfTorchSurviveARoundTrip) {
   for (const char* name : {"state_dict", "plain_dict", "dtypes", "channels_last", "parameters",
                            "checkpoint", "checkpoint_protocol4"}) {
     ASSERT_EQ(convert({golden(name), at("a.safetensors")}), 0) << name << error;
@@ -205,7 +205,7 @@ TEST_F(ConvertNamesTest, ACheckpointGivesTheWeightsThatItsRunEvaluated) {
   const auto record = [](const std::string& name, const std::vector<float>& values) {
     return TensorRecord{name, DType::f32, {4, 16, 1, 1}, std::as_bytes(std::span(values))};
   };
-  /// @param method nothing: written by an older version
+  /// @param method nothing: as an older version wrote the checkpoint
   const auto checkpoint = [&](std::int64_t step, const std::optional<std::string>& method) {
     CheckpointWriter writer(folder_.path(), step, /*expected_bytes=*/0);
     auto metadata = weights_metadata(spec);

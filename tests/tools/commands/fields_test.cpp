@@ -44,7 +44,7 @@ class FieldsTest : public testing::Test {
   std::string error;
 };
 
-TEST_F(FieldsTest, InspectShowsACustomFieldWhoseLayoutIsTold) {
+TEST_F(FieldsTest, InspectShowsACustomFieldWithAGivenLayout) {
   EXPECT_EQ(precast({"inspect", file_}), 3);
   EXPECT_THAT(error, Names("--field-layout boxes=BYTES:ALIGNMENT"));
   ASSERT_EQ(precast({"inspect", file_, "--field-layout", "boxes=10:1", "--field-layout",
@@ -176,7 +176,7 @@ TEST_F(FieldsTest, WrongKindsAndOptionsThatDoNothingAreRefusedBeforeTheWork) {
   EXPECT_THAT(error, Names(folder_ / "none" / "x.beton"));
 }
 
-TEST_F(FieldsTest, KindsAreToldByTheFirstSoundImage) {
+TEST_F(FieldsTest, KindsAreDeterminedByTheFirstValidImage) {
   const std::filesystem::path tree = folder_ / "tree";
   test::put_file(tree / "a" / "1.png", {});
   test::put_file(tree / "a" / "2.png", test::png_file(test::gradient(4, 5), 1));

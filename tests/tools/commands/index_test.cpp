@@ -51,7 +51,7 @@ TEST_F(IndexTest, WritesTheSidecarBesideTheDataset) {
   EXPECT_FALSE(index->find(25).empty());
 }
 
-TEST_F(IndexTest, DamagedImagesAreToldOfAndNoReasonToGiveUp) {
+TEST_F(IndexTest, DamagedImagesAreReportedAndSkipped) {
   damage(12);
   const auto run = test::precast_run({"index", file_, "--workers", "3"});
   ASSERT_EQ(run.code, 0) << run.err;

@@ -230,7 +230,7 @@ TEST_F(InspectTest, ANumberThatIsAClassNameMeansThatClassUnlessItIsAnothersLabel
                            R"(--where 'label == "2"')"));
   EXPECT_EQ(inspect({file, "--classes", "4"}), 2);
   EXPECT_THAT(error, Names("--classes", 4, "'4'"));
-  // Leading zeros: a class's name, or a number.
+  // With leading zeros, a value may be the name of a class or a number.
   const std::string zeros =
       named_classes(folder_ / "b.beton", {"007", "008", "009"}, 3, "class id");
   EXPECT_EQ(chosen(zeros, "007"), nlohmann::json::array({0}));
@@ -288,7 +288,7 @@ TEST_F(InspectTest, SamplesCanBeListedInAFile) {
   EXPECT_THAT(error, Names("--samples", "ids.txt:2", 1000000));
 }
 
-TEST_F(InspectTest, TakesAWholeSampleOutIntoAFolder) {
+TEST_F(InspectTest, ExtractsACompleteSampleIntoAFolder) {
   const std::string file = golden("allfields_w1");
   const auto out = folder_ / "sample";
   ASSERT_EQ(inspect({file, "--sample", "3", "--output", out.string()}), 0) << error;
@@ -397,7 +397,7 @@ TEST_F(InspectTest, AnOrdersBatchIsNoLargerThanTheFileUnlessThatIsAskedFor) {
 }
 
 TEST_F(InspectTest, AnOrderMixesTheClassesOfTheLabelField) {
-  // Sorted by class. The ids come first.
+  // Samples sorted by class; `id` is the first field.
   const std::string file = (folder_ / "ids.beton").string();
   data::BetonLayout layout;
   layout.info = data::file_info_text(

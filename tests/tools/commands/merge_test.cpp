@@ -168,14 +168,14 @@ TEST_F(MergeTest, EqualNamesInOneFileAreNotOneClass) {
   EXPECT_TRUE(std::filesystem::is_empty(outputs_.path()));
 }
 
-TEST_F(MergeTest, WhatFilesNoteAlikeIsKept) {
+TEST_F(MergeTest, OptionsThatAllFilesShareAreKept) {
   merge({named("a.beton", {"cat"}, {{"seed", "0"}, {"image.mode", "jpg"}, {"shuffle", "true"}}),
          named("b.beton", {"cat"}, {{"seed", "0"}, {"image.mode", "raw"}}), out()});
   const auto written = data::file_info_of(data::BetonReader(out())).written;
   EXPECT_EQ(written, (std::map<std::string, std::string>{{"seed", "0"}}));
 }
 
-TEST_F(MergeTest, PartsOfASplitMakeTheWholeAgain) {
+TEST_F(MergeTest, MergingASplitRestoresTheDataset) {
   select({in_, out("a"), out("b"), "--split", "0.5,0.5"});
   merge({out("a"), out("b"), out("c")});
   auto ids = samples_of(out("c"));

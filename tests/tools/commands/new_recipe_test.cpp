@@ -4,8 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "data/beton/file_info.h"
 #include "data/beton/format.h"
@@ -17,6 +15,7 @@
 #include "framework/core/error.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/text_file.h"
 
 namespace precast::tools {
 namespace {
@@ -127,9 +126,8 @@ TEST_F(NewRecipeTest, CommandsQuoteANameWithSpaces) {
   const std::string printed = testing::internal::GetCapturedStdout();
   ASSERT_EQ(code, 0);
   EXPECT_THAT(printed, testing::HasSubstr("precast train 'my rec.yaml'\n"));
-  std::ostringstream text;
-  text << std::ifstream("my rec.yaml").rdbuf();
-  EXPECT_THAT(text.str(), testing::HasSubstr("#   precast train 'my rec.yaml'\n"));
+  EXPECT_THAT(test::read_text("my rec.yaml"),
+              testing::HasSubstr("#   precast train 'my rec.yaml'\n"));
 }
 
 TEST_F(NewRecipeTest, TakesPixelsIfThereIsNoImageField) {

@@ -48,7 +48,7 @@ TEST(PreviewTest, TheHelpSaysWhichWindowQuasiRandomHas) {
                                    "data.shuffle_window_mb"));
 }
 
-TEST(PreviewTest, APictureHasCaptionsAndAnArrayHasNot) {
+TEST(PreviewTest, AnImageHasCaptionsAndAnArrayHasNone) {
   const test::TemporaryFolder folder;
   const std::string file = test::put_golden_beton(folder.path(), "img_jpg_w3");
   const std::string png = (folder / "x.png").string();

@@ -120,7 +120,7 @@ TEST_F(SelectTest, ShufflesBySeed) {
   EXPECT_EQ(std::set<int>(shuffled.begin(), shuffled.end()).size(), 90U);
 }
 
-TEST_F(SelectTest, WithAnImageOptionImagesAreStoredAnew) {
+TEST_F(SelectTest, ImageOptionsReencodeTheImages) {
   select({in_, out(), "--count", "5", "--image.mode", "jpg", "--image.max_resolution", "10"});
   const data::BetonReader reader(out());
   EXPECT_EQ(reader.image_mode(4, 0), data::ImageMode::jpg);
@@ -196,7 +196,7 @@ TEST_F(SelectTest, AnErrorOfAnExpressionOrOfADrawBeginsWithItsOptionAlone) {
   }
 }
 
-TEST_F(SelectTest, WhereOnePartCannotBeWrittenTheOthersAreTakenBack) {
+TEST_F(SelectTest, IfOnePartCannotBeWrittenTheOthersAreRemoved) {
   const auto run =
       test::precast_run({"select", in_, out("a"), out("missing/b"), "--split", "0.5,0.5"});
   EXPECT_EQ(run.code, 5);
@@ -253,7 +253,7 @@ TEST_F(SelectTest, PartsReplaceOlderFilesTheirChecksumsAndTheirIndex) {
   EXPECT_EQ(std::distance(Entries(outputs_.path()), Entries()), 3);
 }
 
-TEST_F(SelectTest, NoPartMayBeAnotherUnderAnotherName) {
+TEST_F(SelectTest, TwoPartsMayNotBeTheSameFile) {
   const auto run = test::precast_run(
       {"select", in_, out("a"), (outputs_ / "." / "a").string(), "--split", "0.5,0.5"});
   EXPECT_EQ(run.code, 2);
@@ -298,7 +298,7 @@ TEST_F(SelectTest, ClassesMayBeAnyNumbersUpToTheNamesOrTheLargestLabel) {
   EXPECT_EQ(data::BetonReader(out()).size(), 1U);
 }
 
-TEST_F(SelectTest, ImagesStoredAnewFindRoomInPagesOfTheUsualSize) {
+TEST_F(SelectTest, ReencodedImagesFitIntoPagesOfTheDefaultSize) {
   select({in_, out(), "--image.mode", "jpg"});
   EXPECT_EQ(data::BetonReader(out()).header().page_bytes, data::kDefaultPageBytes);
 }

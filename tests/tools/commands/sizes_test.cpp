@@ -46,7 +46,7 @@ class SizesTest : public testing::Test {
   std::string tree_ = (folder_ / "tree").string();
 };
 
-TEST_F(SizesTest, OfAllImagesSizesAreThoseThatWriteMakes) {
+TEST_F(SizesTest, SizesOfAllImagesEqualThoseThatWriteMakes) {
   const auto report =
       sizes({"--image.quality", "50,90", "--image.max_resolution", "0,16",
              "--image.compress_probability", "1,0", "--workers", "3", "--images", "1000"});
@@ -96,7 +96,7 @@ TEST_F(SizesTest, AdvisesTheBestThatFitsAndSaysWhy) {
   EXPECT_THAT(run.out, Names("full", "1000000000000", "precast write " + tree_));
 }
 
-TEST_F(SizesTest, TheAdvisedCommandIsReadyForAShellAndSaysWhatWasSaidOfTheSource) {
+TEST_F(SizesTest, TheAdvisedCommandIsQuotedAndRepeatsTheSourceKind) {
   const std::string tree = (folder_ / "it's a tree").string();
   std::filesystem::rename(tree_, tree);
   const auto report =
@@ -152,7 +152,7 @@ TEST_F(SizesTest, WrongOptionsAndSourcesAreNamed) {
   EXPECT_THAT(run.err, Names(numbers));
 }
 
-TEST_F(SizesTest, SmallDatasetsAreToldInSmallUnits) {
+TEST_F(SizesTest, SmallDatasetsAreShownInSmallUnits) {
   const auto run =
       test::precast_run({"sizes", tree_, "--count", "2", "--image.max_resolution", "16"});
   EXPECT_THAT(run.out, AllOf(testing::StartsWith("kB "), Names(9)));

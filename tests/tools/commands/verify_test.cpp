@@ -43,7 +43,7 @@ class VerifyTest : public ::testing::Test {
   test::TemporaryFolder folder_;
 };
 
-TEST_F(VerifyTest, ASoundFileIsSound) {
+TEST_F(VerifyTest, AValidFilePasses) {
   test::write_made_beton(folder_ / "made.beton", {.samples = 30});
   for (const std::string& file :
        {(folder_ / "made.beton").string(), golden("allfields_w3_empty")}) {
@@ -115,7 +115,7 @@ TEST_F(VerifyTest, TheResultOfTheCheckIsKeptIfTheChecksumsCannotBeWritten) {
   EXPECT_THAT(text.out, Names(path, report.at("samples").get<int>(), "atomic_file.before_sync"));
 }
 
-TEST_F(VerifyTest, ADamagedFileIsNoReasonToLeaveOutTheOthers) {
+TEST_F(VerifyTest, TheOtherFilesAreVerifiedAfterADamagedOne) {
   test::write_made_beton(folder_ / "made.beton", {});
   std::filesystem::resize_file(folder_ / "made.beton",
                                std::filesystem::file_size(folder_ / "made.beton") - 1);
@@ -128,7 +128,7 @@ TEST_F(VerifyTest, ADamagedFileIsNoReasonToLeaveOutTheOthers) {
                                 folder_ / "none.beton", folder_ / "wds_w2.beton", 12));
 }
 
-TEST_F(VerifyTest, ASignalStopsItWithItsCodeAndIsTold) {
+TEST_F(VerifyTest, ASignalStopsItWithItsCodeAndAMessage) {
   const std::string path = golden("img_jpg_w3");
   const auto run = test::precast_run({"verify", path, "--deep", "--workers", "1"},
                                      {"PRECAST_FAILPOINTS=each_sample.before_sample=term@3"});

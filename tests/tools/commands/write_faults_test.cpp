@@ -54,7 +54,7 @@ class WriteFaultsTest : public testing::Test {
 
   /// Writes the whole file twice; the first run, which reads program and source from the disk, is
   /// not measured. @return the duration of the second run.
-  Clock::duration write_whole() {
+  Clock::duration write_uninterrupted() {
     Clock::time_point begin;
     for (int run = 0; run < 2; ++run) {
       begin = Clock::now();
@@ -62,16 +62,16 @@ class WriteFaultsTest : public testing::Test {
       EXPECT_EQ(program.wait(), 0) << program.err;
     }
     const auto taken = Clock::now() - begin;
-    whole_ = test::read_bytes(out_);
+    new_ = test::read_bytes(out_);
     return taken;
   }
 
   /// Whether the output is the old file or the new file. If there was no old file, it may also not
   /// exist.
-  [[nodiscard]] bool old_or_whole(bool was_there) const {
+  [[nodiscard]] bool is_old_or_new(bool was_there) const {
     if (!fs::exists(out_)) return !was_there;
     const auto found = test::read_bytes(out_);
-    return found == whole_ || (was_there && found == old_);
+    return found == new_ || (was_there && found == old_);
   }
   [[nodiscard]] std::vector<fs::path> temporaries() const {
     std::vector<fs::path> found;
@@ -84,7 +84,7 @@ class WriteFaultsTest : public testing::Test {
   test::TemporaryFolder outputs_;
   fs::path images_ = inputs_ / "x-images-idx3-ubyte";
   fs::path out_ = outputs_ / "a.beton";
-  std::vector<std::byte> whole_;
+  std::vector<std::byte> new_;
   std::vector<std::byte> old_ = test::golden_beton("scalars_only");
 };
 
@@ -99,7 +99,7 @@ bool complete_or_refused(const fs::path& file, const std::vector<std::byte>& who
 }
 
 TEST_F(WriteFaultsTest, KilledAt200MomentsTheFinalNameHoldsTheOldFileOrTheNewOrNone) {
-  auto taken = write_whole();
+  auto taken = write_uninterrupted();
   int killed = 0;
   for (int moment = 0; moment < 200; ++moment) {
     const bool was_there = moment % 2 == 1;
@@ -114,18 +114,18 @@ TEST_F(WriteFaultsTest, KilledAt200MomentsTheFinalNameHoldsTheOldFileOrTheNewOrN
     const int code = program.wait();
     if (code != 0) ++killed;
     if (code == 0) taken = std::min(taken, pause);
-    ASSERT_TRUE(old_or_whole(was_there)) << moment;
-    ASSERT_TRUE(code != 0 || test::read_bytes(out_) == whole_) << moment;
+    ASSERT_TRUE(is_old_or_new(was_there)) << moment;
+    ASSERT_TRUE(code != 0 || test::read_bytes(out_) == new_) << moment;
     for (const fs::path& left : temporaries())
-      ASSERT_TRUE(complete_or_refused(left, whole_)) << moment << " " << left;
+      ASSERT_TRUE(complete_or_refused(left, new_)) << moment << " " << left;
   }
   EXPECT_GT(killed, 10);
   // Files left behind by the killed processes do not affect the next write.
-  write_whole();
+  write_uninterrupted();
 }
 
 TEST_F(WriteFaultsTest, InterruptedAtAnyMomentItLeavesNothingElse) {
-  auto taken = write_whole();
+  auto taken = write_uninterrupted();
   std::mt19937 random(5);
   int stopped = 0;
   for (int i = 0; i < 100; ++i) {
@@ -140,7 +140,7 @@ TEST_F(WriteFaultsTest, InterruptedAtAnyMomentItLeavesNothingElse) {
     if (code == 0) taken = std::min(taken, pause);
     ASSERT_THAT(code, testing::AnyOf(0, 128 + SIGINT, 128 + SIGTERM)) << program.err;
     if (code != 0) ++stopped;
-    ASSERT_TRUE(old_or_whole(was_there)) << i;
+    ASSERT_TRUE(is_old_or_new(was_there)) << i;
     ASSERT_TRUE(temporaries().empty()) << i << " " << temporaries().front();
   }
   EXPECT_GT(stopped, 5);

@@ -55,7 +55,7 @@ class WriteTest : public testing::Test {
   std::string error;
 };
 
-TEST_F(WriteTest, WritesATreeAndTellsWhatItMet) {
+TEST_F(WriteTest, WritesATreeAndPrintsASummary) {
   ASSERT_EQ(write(tree()), 0) << error;
   EXPECT_THAT(output, Names(out_, 9, 3, "alpha_dropped 1", "cmyk 1", "grey 1", "jpg 9",
                             "mislabelled 1", "png 2", "cat-like/notes.txt"));
@@ -453,12 +453,14 @@ TEST_F(WriteTest, NoPathsAreNotedInTheFile) {
 }
 
 TEST_F(WriteTest, AProcessKilledAnywhereLeavesNoFileUnderTheFinalName) {
-  for (const char* place : {"beton.before_table", "beton.before_header", "atomic_file.before_sync",
-                            "atomic_file.before_rename"}) {
-    EXPECT_EQ(write(tree(), {}, {fmt::format("PRECAST_FAILPOINTS={}=kill", place)}), 128 + SIGKILL);
-    EXPECT_FALSE(std::filesystem::exists(out_)) << place;
-    EXPECT_EQ(write(tree(), {}, {fmt::format("PRECAST_FAILPOINTS={}=error", place)}), 5) << error;
-    EXPECT_FALSE(std::filesystem::exists(out_)) << place;
+  for (const char* failpoint : {"beton.before_table", "beton.before_header",
+                                "atomic_file.before_sync", "atomic_file.before_rename"}) {
+    EXPECT_EQ(write(tree(), {}, {fmt::format("PRECAST_FAILPOINTS={}=kill", failpoint)}),
+              128 + SIGKILL);
+    EXPECT_FALSE(std::filesystem::exists(out_)) << failpoint;
+    EXPECT_EQ(write(tree(), {}, {fmt::format("PRECAST_FAILPOINTS={}=error", failpoint)}), 5)
+        << error;
+    EXPECT_FALSE(std::filesystem::exists(out_)) << failpoint;
   }
   // The files that killed runs left behind are complete or have no valid header.
   for (const auto& left : std::filesystem::directory_iterator(outputs_.path())) {
@@ -521,12 +523,12 @@ TEST_F(WriteTest, AProcessKilledAnywhereLeavesNoIndexOfAnotherDataset) {
   const auto new_file = test::read_bytes(out_);
   const auto new_index = test::read_bytes(sidecar);
   struct Case {
-    const char* place;
+    const char* failpoint;
     bool has_new_file;
     bool has_index;
   };
   // The second file that is synced and renamed is the index.
-  for (const auto& [place, has_new_file, has_index] :
+  for (const auto& [failpoint, has_new_file, has_index] :
        {Case{"beton.before_table", false, true}, Case{"beton.before_header", false, true},
         Case{"atomic_file.before_sync", false, false},
         Case{"atomic_file.before_rename", false, false},
@@ -534,12 +536,13 @@ TEST_F(WriteTest, AProcessKilledAnywhereLeavesNoIndexOfAnotherDataset) {
         Case{"atomic_file.before_rename=kill@2", true, false}}) {
     test::write_bytes(out_, old_file);
     test::write_bytes(sidecar, old_index);
-    std::string point = place;
+    std::string point = failpoint;
     if (point.find('=') == std::string::npos) point += "=kill";
-    EXPECT_EQ(write(tree(), {"--index"}, {"PRECAST_FAILPOINTS=" + point}), 128 + SIGKILL) << place;
-    EXPECT_TRUE(test::read_bytes(out_) == (has_new_file ? new_file : old_file)) << place;
-    ASSERT_EQ(std::filesystem::exists(sidecar), has_index) << place;
-    EXPECT_TRUE(!has_index || test::read_bytes(sidecar) == old_index) << place;
+    EXPECT_EQ(write(tree(), {"--index"}, {"PRECAST_FAILPOINTS=" + point}), 128 + SIGKILL)
+        << failpoint;
+    EXPECT_TRUE(test::read_bytes(out_) == (has_new_file ? new_file : old_file)) << failpoint;
+    ASSERT_EQ(std::filesystem::exists(sidecar), has_index) << failpoint;
+    EXPECT_TRUE(!has_index || test::read_bytes(sidecar) == old_index) << failpoint;
   }
   ASSERT_EQ(write(tree(), {"--index"}), 0) << error;
   EXPECT_TRUE(test::read_bytes(sidecar) == new_index);

@@ -39,20 +39,20 @@ Json healthy_facts() {
 std::vector<Finding> judge_with(const std::string& pointer, const Json& value) {
   Json facts = healthy_facts();
   facts[Json::json_pointer(pointer)] = value;
-  return judge_facts(facts);
+  return diagnose(facts);
 }
 
 TEST(DoctorTest, FindsNothingOnAHealthyMachine) {
-  EXPECT_TRUE(judge_facts(healthy_facts()).empty());
+  EXPECT_TRUE(diagnose(healthy_facts()).empty());
 }
 
 struct Case {
   std::string pointer;
   Json value;
   bool problem;
-  /// Facts that the finding and its cure must name.
+  /// Facts that the finding and its fix must name.
   Facts what;
-  Facts cure;
+  Facts fix;
 };
 
 void PrintTo(const Case& one, std::ostream* out) {
@@ -61,12 +61,12 @@ void PrintTo(const Case& one, std::ostream* out) {
 
 class DoctorFindingTest : public testing::TestWithParam<Case> {};
 
-TEST_P(DoctorFindingTest, NamesTheCauseAndTheCure) {
+TEST_P(DoctorFindingTest, NamesCauseAndFix) {
   const std::vector<Finding> findings = judge_with(GetParam().pointer, GetParam().value);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].problem, GetParam().problem);
   EXPECT_THAT(findings[0].what, test::NamesMatcher(GetParam().what));
-  EXPECT_THAT(findings[0].cure, test::NamesMatcher(GetParam().cure));
+  EXPECT_THAT(findings[0].fix, test::NamesMatcher(GetParam().fix));
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -102,15 +102,15 @@ TEST(DoctorTest, JudgesOnlyWhatIsKnown) {
   facts["nvidia"] = nullptr;
   facts.erase("libraries");
   facts["machine"].erase("shm_bytes");
-  EXPECT_TRUE(judge_facts(facts).empty());
+  EXPECT_TRUE(diagnose(facts).empty());
   for (const char* part : {"driver", "run"}) {
     facts = healthy_facts();
     facts["torch"]["cuda"].erase(part);
-    EXPECT_TRUE(judge_facts(facts).empty()) << part;
+    EXPECT_TRUE(diagnose(facts).empty()) << part;
   }
   facts = healthy_facts();
   facts["torch"].erase("devices");
-  EXPECT_TRUE(judge_facts(facts).empty());
+  EXPECT_TRUE(diagnose(facts).empty());
 }
 
 TEST(DoctorTest, SizesAreShownInUnitsInListsToo) {
@@ -139,7 +139,7 @@ TEST_F(DoctorFactsTest, SaysThatThereIsNoTrainProgram) {
   EXPECT_THAT(torch_facts()["missing"].get<std::string>(), Names("precast-train"));
 }
 
-TEST_F(DoctorFactsTest, TakesTheTrainProgramsAnswer) {
+TEST_F(DoctorFactsTest, UsesTheResponseOfTheTrainProgram) {
   make_train(R"([ "$1 $2" = "versions --json" ] && echo '{"torch": {"run": "1.2.3"}}')");
   EXPECT_EQ(torch_facts()["torch"]["run"], "1.2.3");
 }
@@ -149,7 +149,7 @@ TEST_F(DoctorFactsTest, CarriesTheMessageOfATrainProgramThatFails) {
   EXPECT_THAT(torch_facts()["error"].get<std::string>(), Names(127, "cannot open libtorch_cpu.so"));
 }
 
-TEST_F(DoctorFactsTest, RefusesAnAnswerThatIsNotJson) {
+TEST_F(DoctorFactsTest, RejectsAResponseThatIsNotJson) {
   make_train("echo hello");
   EXPECT_THAT(torch_facts()["error"].get<std::string>(), Names("hello"));
 }

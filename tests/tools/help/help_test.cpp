@@ -9,7 +9,6 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -18,6 +17,7 @@
 #include "tests/support/message_matchers.h"
 #include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/text_file.h"
 #include "tests/tools/precast_run.h"
 #include "tools/cli/command_help.h"
 #include "tools/cli/old_spellings.h"
@@ -33,11 +33,6 @@ const std::string kPrecastTrain = test::bin_dir() + "/precast-train";
 
 bool has_train() {
   return std::filesystem::exists(kPrecastTrain);
-}
-
-std::string read_text(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 std::vector<std::string> words_of(const std::string& text) {
@@ -128,7 +123,7 @@ TEST(HelpTest, TheOptionsOfEveryExampleAreKnown) {
   }
 }
 
-TEST(HelpTest, NamesAloneListWhatIsThere) {
+TEST(HelpTest, AGroupNameAloneListsItsCommands) {
   for (const auto& [args, code] : std::vector<std::pair<std::vector<std::string>, int>>{
            {{"bench"}, 2}, {{"bench", "--help"}, 0}, {{"help", "bench"}, 0}}) {
     const auto run = test::precast_run(args);
@@ -168,7 +163,7 @@ TEST(HelpTest, InternalCommandsAreInNoList) {
 /// The table is generated with `precast help --options > docs/options.md`.
 TEST(HelpTest, TheTableOfOptionsIsCurrent) {
   if (!has_train()) GTEST_SKIP() << "the table also has the options of precast-train";
-  EXPECT_EQ(read_text(test::source_dir() + "/docs/options.md"),
+  EXPECT_EQ(test::read_text(test::source_dir() + "/docs/options.md"),
             test::precast_run({"help", "--options"}).out);
 }
 
@@ -178,7 +173,7 @@ TEST(HelpTest, ManualPagesAreRoff) {
   ASSERT_EQ(made.code, 0) << made.err;
   EXPECT_TRUE(std::filesystem::exists(folder / "precast.1"));
   EXPECT_TRUE(std::filesystem::exists(folder / "precast-bench-loader.1"));
-  const std::string page = read_text(folder / "precast-write.1");
+  const std::string page = test::read_text(folder / "precast-write.1");
   EXPECT_EQ(page, test::precast_run({"help", "--man", "write"}).out);
   std::istringstream lines(page);
   const std::set<std::string> known = {".TH", ".SH", ".TP", ".PP", ".br", ".nf", ".fi"};
@@ -287,7 +282,7 @@ TEST(CommandTest, AClosedPipeEndsAProgramQuietly) {
     const int status = status_without_reader(commands[i], errors);
     EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGPIPE)
         << testing::PrintToString(commands[i]) << status;
-    EXPECT_EQ(read_text(errors), "") << testing::PrintToString(commands[i]);
+    EXPECT_EQ(test::read_text(errors), "") << testing::PrintToString(commands[i]);
   }
 }
 

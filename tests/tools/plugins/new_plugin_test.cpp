@@ -5,11 +5,11 @@
 
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
 #include "framework/core/error.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/text_file.h"
 
 namespace precast::tools {
 namespace {
@@ -22,12 +22,6 @@ class NewPluginTest : public testing::Test {
   NewPluginTest() { std::filesystem::current_path(folder_.path()); }
   ~NewPluginTest() override { std::filesystem::current_path(before_); }
 
-  static std::string text_of(const std::filesystem::path& path) {
-    std::ostringstream text;
-    text << std::ifstream(path).rdbuf();
-    return text.str();
-  }
-
   std::filesystem::path before_ = std::filesystem::current_path();
   test::TemporaryFolder folder_;
 };
@@ -35,7 +29,7 @@ class NewPluginTest : public testing::Test {
 TEST_F(NewPluginTest, NamesThatCannotBeBuiltAreRefusedAndNothingIsWritten) {
   for (const char* name : {"", "../net", "a/b", "MyNet", "2d_net", "_net", "my-net", "my net",
                            "\u00e9", "test", "all", "install", "help"}) {
-    EXPECT_THROW((void)run_new({name}), ConfigError) << name;
+    EXPECT_THROW((void)run_new_plugin({name}), ConfigError) << name;
   }
   EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
 }
@@ -44,21 +38,21 @@ TEST_F(NewPluginTest, FolderThatExistsIsLeftAlone) {
   std::filesystem::create_directory("my_net");
   std::ofstream("my_net/my_net.cpp") << "mine";
   try {
-    (void)run_new({"my_net"});
+    (void)run_new_plugin({"my_net"});
     FAIL() << "accepted";
   } catch (const ConfigError& error) {
     EXPECT_THAT(error.what(), test::Names("my_net"));
   }
-  EXPECT_EQ(text_of("my_net/my_net.cpp"), "mine");
+  EXPECT_EQ(test::read_text("my_net/my_net.cpp"), "mine");
 }
 
 TEST_F(NewPluginTest, EveryNameIsFilledIn) {
   // A keyword is a valid name: the class for `class` is called Class.
   for (const char* name : {"class", "my_2d_net"}) {
     for (const char* kind : {"model", "method", "transform"}) {
-      ASSERT_EQ(run_new({name, "--kind", kind}), 0);
+      ASSERT_EQ(run_new_plugin({name, "--kind", kind}), 0);
       for (const auto& file : std::filesystem::directory_iterator(name))
-        EXPECT_THAT(text_of(file.path()), testing::Not(HasSubstr("@"))) << file.path();
+        EXPECT_THAT(test::read_text(file.path()), testing::Not(HasSubstr("@"))) << file.path();
       EXPECT_TRUE(
           std::filesystem::exists(std::filesystem::path(name) / (std::string(name) + ".cpp")));
       std::filesystem::remove_all(name);
@@ -67,8 +61,8 @@ TEST_F(NewPluginTest, EveryNameIsFilledIn) {
 }
 
 TEST_F(NewPluginTest, TypesHaveOtherNamesThanThePartsClass) {
-  ASSERT_EQ(run_new({"options"}), 0);
-  const std::string source = text_of("options/options.cpp");
+  ASSERT_EQ(run_new_plugin({"options"}), 0);
+  const std::string source = test::read_text("options/options.cpp");
   EXPECT_THAT(source, HasSubstr("struct Options : torch::nn::Module"));
   EXPECT_THAT(source, HasSubstr("struct OptionsOptions {"));
   EXPECT_THAT(source, testing::Not(HasSubstr("struct Options {")));

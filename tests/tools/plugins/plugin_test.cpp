@@ -6,7 +6,6 @@
 #include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "data/beton/reader.h"
 #include "framework/core/error.h"
@@ -15,6 +14,7 @@
 #include "tests/support/part_spec.h"
 #include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/text_file.h"
 #include "tools/cli/command.h"
 #include "tools/commands/write.h"
 #include "tools/plugins/parts_list.h"
@@ -51,9 +51,7 @@ class PluginTest : public testing::Test {
   /// A copy of a plug-in in which `from` is replaced with `to`, which has the same length.
   std::filesystem::path changed(const std::string& name, const std::string& from,
                                 const std::string& to) {
-    std::ostringstream content;
-    content << std::ifstream(built(name), std::ios::binary).rdbuf();
-    std::string bytes = content.str();
+    std::string bytes = test::read_text(built(name));
     const std::size_t at = bytes.find(from);
     EXPECT_NE(at, std::string::npos) << from;
     EXPECT_EQ(from.size(), to.size());
@@ -138,7 +136,7 @@ TEST_F(PluginTest, DatasetsAreReadByItsSources) {
   }
 }
 
-TEST_F(PluginTest, WhatIsNoPluginIsToldApart) {
+TEST_F(PluginTest, FilesThatAreNotPluginsAreRejectedWithTheReason) {
   EXPECT_THAT(refusal(ExitCode::usage, [&] { add(folder_ / "none.so"); }),
               Names(folder_ / "none.so"));
   std::ofstream(folder_ / "text.so") << "hello";
@@ -148,7 +146,7 @@ TEST_F(PluginTest, WhatIsNoPluginIsToldApart) {
               Names(built("no_descriptor"), "PRECAST_TRAIN_PLUGIN", "PRECAST_DATA_PLUGIN"));
 }
 
-TEST_F(PluginTest, OtherBuildsAreRefusedWithBothSidesAndTheCure) {
+TEST_F(PluginTest, OtherBuildsAreRejectedWithBothVersionsAndTheFix) {
   EXPECT_THAT(refusal(ExitCode::environment,
                       [&] { add(changed("transform", "\nprecast 0", "\nprecast 9")); }),
               AllOf(Names("precast", "cmake --build"), HasSubstr("'0."), HasSubstr("'9.")));
@@ -161,7 +159,7 @@ TEST_F(PluginTest, OtherBuildsAreRefusedWithBothSidesAndTheCure) {
               Names("interface", "'1'", "'7'"));
 }
 
-TEST_F(PluginTest, WhatItsOwnCompilationSawIsCompared) {
+TEST_F(PluginTest, MacrosAndHeadersOfItsOwnBuildAreCompared) {
   EXPECT_THAT(refusal(ExitCode::environment, [&] { add(built("debug_containers")); }),
               Names("compiler", "debug standard"));
   EXPECT_THAT(refusal(ExitCode::environment, [&] { add(built("other_headers")); }),

@@ -5,10 +5,10 @@
 
 namespace {
 
-struct Unlucky {
-  Unlucky() { throw std::runtime_error("no luck today"); }
+struct ThrowingGlobal {
+  ThrowingGlobal() { throw std::runtime_error("no luck today"); }
 };
-const Unlucky unlucky;
+const ThrowingGlobal throwing_global;
 
 void add_parts(precast::data::DataParts& /*parts*/) {}
 

@@ -43,7 +43,7 @@ class HalfEpochs final : public precast::Method {
 }
 
 /// Throws in one of its member functions.
-class Unlucky final : public precast::Method {
+class ThrowingMethod final : public precast::Method {
  public:
   void options(precast::Schema& schema) override {
     schema.add("member", &member_, "which throws");
@@ -226,7 +226,7 @@ std::unique_ptr<precast::Schedule> make_halving(const precast::ScheduleInputs& i
 }
 
 /// Throws in its forward pass.
-class UnluckyNet final : public precast::ImageModel {
+class ThrowingModel final : public precast::ImageModel {
  public:
   at::Tensor classify(const at::Tensor&) override { fail("libtorch"); }
   [[nodiscard]] std::vector<precast::NamedTensor> parameters() const override { return {}; }
@@ -259,7 +259,7 @@ class ComplexBuffer final : public precast::ImageModel {
 
 void add_parts(precast::TrainParts& parts) {
   parts.methods.add("half_epochs", "trains shorter", [] { return std::make_unique<HalfEpochs>(); });
-  parts.methods.add("unlucky", "throws", [] { return std::make_unique<Unlucky>(); });
+  parts.methods.add("unlucky", "throws", [] { return std::make_unique<ThrowingMethod>(); });
   for (const char* kind : {"int", "memory", "libtorch", "io", "text"}) {
     parts.models.add(
         std::string("unlucky_") + kind, "throws when it is made",
@@ -278,7 +278,7 @@ void add_parts(precast::TrainParts& parts) {
                         return std::make_unique<OddWarmup>(inputs.epochs);
                       });
   parts.models.add("unlucky_forward", "throws when it runs",
-                   [](const precast::ModelSpec&) { return std::make_unique<UnluckyNet>(); });
+                   [](const precast::ModelSpec&) { return std::make_unique<ThrowingModel>(); });
   parts.models.add("complex_buffer", "cannot be stored", [](const precast::ModelSpec& spec) {
     return std::make_unique<ComplexBuffer>(spec.num_classes);
   });

@@ -133,7 +133,7 @@ TEST(EventSinkTest, WhatIsNotFiniteIsLeftOut) {
   EXPECT_EQ(sink.position(), 0) << "without a step, the epoch has no position";
 }
 
-TEST(EventSinkTest, GoesOnAtTheCheckpointAfterACrash) {
+TEST(EventSinkTest, ContinuesFromTheCheckpointAfterACrash) {
   const test::TemporaryFolder folder;
   std::int64_t position = 0;
   {
@@ -176,7 +176,7 @@ TEST(EventSinkTest, ARewoundFileKeepsTheEarlierRecordsThatAFullDiskRefused) {
   EXPECT_EQ(events[2].step, 3U);
 }
 
-TEST(EventSinkTest, ARecordThatACrashLeftTornIsCutOff) {
+TEST(EventSinkTest, AnIncompleteRecordIsTruncatedAfterACrash) {
   for (const int lost : {1, 5, 20}) {
     const test::TemporaryFolder folder;
     {

@@ -56,7 +56,7 @@ TEST(PagesPeersTest, TensorBoardReadsTheEventFileOfAResumedRun) {
   EXPECT_EQ(read.at("train/lr").size(), 300U);
 }
 
-TEST(PagesPeersTest, ABrowserShowsThePagesWithoutARequestOrAWord) {
+TEST(PagesPeersTest, ABrowserShowsThePagesWithoutRequestsOrConsoleMessages) {
   if (test::Program({"/bin/sh", "-c", "command -v chromium && command -v python3"}).wait() != 0)
     GTEST_SKIP() << "no chromium: apt-get install chromium";
   const test::TemporaryFolder folder;

@@ -16,7 +16,7 @@ namespace precast::tools {
 namespace {
 
 using nlohmann::ordered_json;
-using test::expect_sound;
+using test::expect_valid_page;
 using test::sample_log;
 using test::write_run;
 using ::testing::ElementsAre;
@@ -31,9 +31,9 @@ class ReportPageTest : public ::testing::Test {
   test::TemporaryFolder folder_;
 };
 
-TEST_F(ReportPageTest, OneRunHasItsAnswerChartsSystemAndFiles) {
+TEST_F(ReportPageTest, ASingleRunHasSummaryChartsSystemAndFiles) {
   const std::string page = report_page({run("r", sample_log(3))}, folder_ / "r");
-  expect_sound(page);
+  expect_valid_page(page);
   for (const char* part :
        {"75.00 %", "A&lt;100&gt;", "2.0 GB", "lr.lr", "href=\"params.json\"", "class=\"notice\""})
     EXPECT_THAT(page, HasSubstr(part));
@@ -61,7 +61,7 @@ TEST_F(ReportPageTest, TheWorstClassesAreNamed) {
       {"classes", {{"names", names}, {"images", images}, {"top_1_correct", correct}}}};
   write_file(folder_ / "r/summary.json", summary.dump());
   const std::string page = report_page({load_run(folder_ / "r")}, folder_ / "r");
-  expect_sound(page);
+  expect_valid_page(page);
   EXPECT_LT(page.find("11 &lt;class11&gt;"), page.find("10 &lt;class10&gt;"));
   EXPECT_THAT(page, HasSubstr("18.00 %"));
   EXPECT_THAT(page, HasSubstr("1 &lt;class1&gt;"));
@@ -124,7 +124,7 @@ TEST_F(ReportPageTest, AClassifierWithAnotherMetricShowsItFirstAndThenItsAccurac
     return report_page({load_run(folder_ / metric)}, folder_ / metric);
   };
   const std::string f1 = page_of("f1_macro", true);
-  expect_sound(f1);
+  expect_valid_page(f1);
   EXPECT_THAT(f1, HasSubstr("<b>0.625</b><span>f1_macro</span><small>best 0.625 in epoch 1"));
   EXPECT_THAT(f1, HasSubstr("<b>75.00 %</b><span>top-1</span>"));
   EXPECT_LT(f1.find("aria-label=\"f1_macro"), f1.find("aria-label=\"Accuracy"));
@@ -215,7 +215,7 @@ TEST_F(ReportPageTest, SeveralRunsAreComparedByTheKeysThatDiffer) {
   const std::vector<RunRecord> runs = {run("a", sample_log(3)), run("b", sample_log(2), "2.0")};
   EXPECT_THAT(differing_keys(runs), ElementsAre("lr.lr"));
   const std::string page = report_page(runs, folder_.path());
-  expect_sound(page);
+  expect_valid_page(page);
   EXPECT_THAT(page, HasSubstr("href=\"b/params.json\""));
   const auto json = report_json(runs);
   EXPECT_EQ(json.at("runs").size(), 2U);
@@ -230,13 +230,13 @@ TEST_F(ReportPageTest, LinksToRunsAreUrls) {
   EXPECT_THAT(page, HasSubstr("href=\"b%3A2/params.json\""));
 }
 
-TEST_F(ReportPageTest, IsSoundForLogsCutAnywhere) {
+TEST_F(ReportPageTest, IsValidForLogsTruncatedAnywhere) {
   const std::string log = sample_log(2);
   for (std::size_t size = 0; size <= log.size(); size += 37)
-    expect_sound(report_page({run("r", log.substr(0, size))}, folder_ / "r"));
+    expect_valid_page(report_page({run("r", log.substr(0, size))}, folder_ / "r"));
 }
 
-TEST_F(ReportPageTest, IsSoundWhateverTheFilesSay) {
+TEST_F(ReportPageTest, IsValidForAnyFileContents) {
   const std::string hostile = "</title><script>alert(1)</script>\\u0001\\u0000";
   const std::string line =
       "{\"epoch\":0,\"top_1\":1e308,\"top_5\":-1e308,\"train_loss\":null,"
@@ -250,8 +250,8 @@ TEST_F(ReportPageTest, IsSoundWhateverTheFilesSay) {
              "{\"top_1\":\"x\",\"val_images\":[],\"classes\":{\"names\":{},\"images\":[1,\"x\",3],"
              "\"top_1_correct\":[-1,2,null]}}");
   const RunRecord record = load_run(folder_ / "<b>&");
-  expect_sound(report_page({record}, {}));
-  expect_sound(report_page({record, record}, folder_.path()));
+  expect_valid_page(report_page({record}, {}));
+  expect_valid_page(report_page({record, record}, folder_.path()));
 }
 
 class ReportCommandTest : public ReportPageTest {
@@ -311,10 +311,10 @@ TEST(HtmlPageTest, ClosesWhatIsOpenAndEscapesAllText) {
   page.begin_details("never closed");
   page.paragraph("<p>");
   page.notice("<!");
-  expect_sound(page.text());
+  expect_valid_page(page.text());
   EXPECT_THAT(page.text(), HasSubstr("<b><a href=\"a%22b.html\">&lt;x&gt;</a></b>"));
   page.section("after text()");
-  expect_sound(page.text());
+  expect_valid_page(page.text());
 }
 
 }  // namespace

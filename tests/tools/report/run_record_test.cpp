@@ -42,7 +42,7 @@ TEST_F(RunRecordTest, ReadsEpochsAndSteps) {
   EXPECT_EQ(load_run((folder_ / "r").string() + "/").name, "r");
 }
 
-TEST_F(RunRecordTest, ARunInAFolderHasItsWholeIdAsName) {
+TEST_F(RunRecordTest, ANestedRunIsNamedByItsFullId) {
   const std::filesystem::path folder = folder_ / "exp/seed0";
   std::filesystem::create_directories(folder);
   write_run(folder, sample_log(1));
@@ -53,7 +53,7 @@ TEST_F(RunRecordTest, ARunInAFolderHasItsWholeIdAsName) {
   EXPECT_EQ(load_run(folder_ / "renamed").name, "renamed");
 }
 
-TEST_F(RunRecordTest, ASummaryTellsTheEnd) {
+TEST_F(RunRecordTest, ARunWithASummaryHasFinished) {
   write_run(folder_ / "r", sample_log(1));
   write_file(folder_ / "r/summary.json", R"({"top_1":0.75,"train_minutes":2,"wait_minutes":1})");
   const RunRecord run = load_run(folder_ / "r");
@@ -133,7 +133,7 @@ TEST_F(RunRecordTest, TheSpeedOfAnUnfinishedRunCountsNoStepWithoutItsTime) {
   EXPECT_DOUBLE_EQ(lines(5), 64);
 }
 
-TEST_F(RunRecordTest, ALogCutAnywhereGivesItsWholeLines) {
+TEST_F(RunRecordTest, ATruncatedLogGivesItsCompleteLines) {
   const std::string log = sample_log(2);
   for (std::size_t size = 0; size <= log.size(); ++size) {
     const std::string cut = log.substr(0, size);
@@ -158,7 +158,7 @@ TEST_F(RunRecordTest, LinesThatAreNoRecordsAreCountedAndLeftOut) {
   EXPECT_THAT(run.notes[0], Names(7, 10));
 }
 
-TEST_F(RunRecordTest, WhatWasLoggedLastCountsWhereARunWentBack) {
+TEST_F(RunRecordTest, LaterRecordsReplaceEarlierOnesOfTheSameEpoch) {
   const RunRecord run = load(sample_log(3) + R"({"epoch":1,"top_1":0.9,"train_time":15})" + "\n");
   ASSERT_THAT(run.epochs, SizeIs(2));
   EXPECT_DOUBLE_EQ(run.epochs[1].top_1, 0.9);

@@ -12,7 +12,7 @@ namespace precast::test {
 
 /// Expects a page that is well-formed XML after its first line, loads no resources and links to
 /// nothing outside its folder. URLs in text are allowed.
-inline void expect_sound(const std::string& page) {
+inline void expect_valid_page(const std::string& page) {
   const std::string doctype = "<!DOCTYPE html>\n";
   ASSERT_EQ(page.substr(0, doctype.size()), doctype);
   EXPECT_NO_THROW((void)parse_xml(page.substr(doctype.size())));

@@ -47,12 +47,12 @@ std::vector<const Card*> parse_cards(std::string_view option, const std::string&
 }
 
 // The published V100 figure (below) divided by the model's result with a fraction of 1.
-const double kReachedShare = 0.894;
+const double kAchievedFraction = 0.894;
 // NVIDIA/DeepLearningExamples, ResNet-50 in mixed precision: 8 V100s reach 8,322 img/s, one
 // V100 1,200 img/s.
-const double kNodeShare = 8322.0 / (8 * 1200.0);
+const double kNodeEfficiency = 8322.0 / (8 * 1200.0);
 // gpu-benches, gpu-small-kernels/a100_80.txt and h200.txt: 4,096 elements of 16 bytes at 25 GB/s.
-const double kKernelSeconds = 2.6e-6;
+const double kMinKernelSeconds = 2.6e-6;
 
 const std::array<PublishedSpeed, 5>& published_speeds() {
   static constexpr std::array<PublishedSpeed, 5> kSpeeds{{

@@ -30,15 +30,15 @@ struct Card {
 [[nodiscard]] std::vector<const Card*> parse_cards(std::string_view option,
                                                    const std::string& list);
 
-/// The fraction of a card's measured peaks that the kernels of eager PyTorch reach, over a whole
+/// The fraction of a card's measured peaks that the kernels of eager PyTorch reach, averaged over a
 /// step. Calibrated with one published figure of the V100, the oldest of these cards: see
 /// cards.cpp.
-extern const double kReachedShare;
+extern const double kAchievedFraction;
 /// The speed of each of eight GPUs that train together on one host, divided by the speed of one GPU
 /// alone. It is below 1 because of all-reduce, data loading and waiting for other ranks.
-extern const double kNodeShare;
+extern const double kNodeEfficiency;
 /// The shortest duration of a kernel, in seconds.
-extern const double kKernelSeconds;
+extern const double kMinKernelSeconds;
 
 /// A published figure that the model is compared with.
 struct PublishedSpeed {
@@ -51,11 +51,11 @@ struct PublishedSpeed {
   int ranks = 1;
   /// Per GPU.
   double images_per_second = 0;
-  /// Whether the model's constants were fitted to this figure; the other figures are checks.
+  /// Whether the model's constants were fitted to this figure. If not, the figure checks the model.
   bool calibrates = false;
 };
 [[nodiscard]] const std::array<PublishedSpeed, 5>& published_speeds();
-/// Whether a published figure of this card checks the model.
+/// Whether the model is compared with a published figure of this card to which it was not fitted.
 [[nodiscard]] bool is_checked(const Card& card);
 
 }  // namespace precast::tools

@@ -18,8 +18,8 @@ struct Blur {
   bool shared = false;
 };
 
-/// Where one fused op replaces several ops, gives its cost to one of them, and sets the bytes and
-/// launches of the others to 0:
+/// Where one fused op replaces several ops, assigns its cost to one of them, and sets the bytes and
+/// launches of the other ops to 0:
 ///   replaced ops                      op that gets the cost
 ///   norm, with an in-place addition   the norm; in the backward pass too, where the fused op also
 ///   and a ReLU if they follow         adds the gradients of a block's two branches
@@ -42,7 +42,7 @@ class FusedOps {
       } else if (op.phase == StepPhase::backward) {
         backward(op, is_blur_[i]);
       }
-      if (counts(op)) previous_ = &op;
+      if (is_relevant(op)) previous_ = &op;
     }
     return std::move(cost_);
   }
@@ -71,7 +71,7 @@ class FusedOps {
 
   /// Whether follows() considers the op. Counters, casts of weights and gradients of weights may
   /// run between two ops on activations and are ignored.
-  static bool counts(const OpCost& op) {
+  static bool is_relevant(const OpCost& op) {
     return op.elements > 1 && op.kind != OpKind::cast && !op.gemm.splits_inner;
   }
   static bool is_relu(const OpCost& op) { return op.name == "relu" || op.name == "relu_"; }
@@ -198,13 +198,13 @@ class FusedOps {
       // A blur of a block's result: the shortcut of the next block may need its even pixels.
       const bool first = previous_ != nullptr && previous_ == block_end_;
       shared_blur_ = first ? &op : nullptr;
-      shared_place_ = blurs_.size() - 1;
+      shared_blur_index_ = blurs_.size() - 1;
     }
     set(op, blur_bytes(op, !even, even), 1);
     if (!shared) return;
     set(*shared_blur_, blur_bytes(op, true, true), 1);
     drop(op);
-    blurs_[shared_place_].shared = true;
+    blurs_[shared_blur_index_].shared = true;
     shared_blur_ = nullptr;
   }
   [[nodiscard]] std::size_t blur_bytes(const OpCost& op, bool all, bool even) const {
@@ -217,7 +217,7 @@ class FusedOps {
       relus_.pop_back();
       if (relu.fused) {
         Norm& norm = norms_.at(relu.norm);
-        norm.forked = norm.residual && takes_sum(op);
+        norm.forked = norm.residual && absorb_sum(op);
         drop(op);
       }
     } else if (op.kind == OpKind::norm && !norms_.empty()) {
@@ -245,7 +245,7 @@ class FusedOps {
   void backward_pool(OpCost& op) {
     const bool with_norm = pooled_.back();
     pooled_.pop_back();
-    pool_is_forked_ = takes_sum(op);
+    pool_is_forked_ = absorb_sum(op);
     if (with_norm)
       drop(op);
     else
@@ -254,7 +254,7 @@ class FusedOps {
 
   /// If the previous op adds two gradients for this op, moves the addition into this op: the cost
   /// of the previous op becomes 0. @return whether it was moved.
-  bool takes_sum(const OpCost& op) {
+  bool absorb_sum(const OpCost& op) {
     double result = 1;
     for (const std::int64_t size : op.result) result *= static_cast<double>(size);
     const double elements = op.result.empty() ? op.elements : result;
@@ -284,7 +284,7 @@ class FusedOps {
   OpCost* add_ = nullptr;
   const OpCost* block_end_ = nullptr;
   OpCost* shared_blur_ = nullptr;
-  std::size_t shared_place_ = 0;
+  std::size_t shared_blur_index_ = 0;
   OpCost* sum_ = nullptr;
   const OpCost* both_gradients_ = nullptr;
   /// Whether the gradient of the last pool that the backward pass visited is a sum of two.

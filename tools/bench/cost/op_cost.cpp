@@ -51,7 +51,7 @@ struct ConvolutionShape {
   bool depthwise;
 };
 
-/// Of a convolution that is not transposed.
+/// The shape of a convolution that is not transposed.
 /// @param input [N, C, ...] @param output [N, O, ...] @param weight [O, C / groups, ...]
 ConvolutionShape shape_of(const TracedTensor& input, const TracedTensor& output,
                           const TracedTensor& weight) {
@@ -124,11 +124,13 @@ std::vector<OpCost> convolution_costs(const TracedOp& op, bool half) {
     add(convolution_cost(op, "convolution", shape, bytes, products.result));
     return costs;
   }
-  const auto wanted = [&](std::size_t i) { return op.outputs.size() > i && op.outputs[i].defined; };
-  if (wanted(0)) {
+  const auto is_requested = [&](std::size_t i) {
+    return op.outputs.size() > i && op.outputs[i].defined;
+  };
+  if (is_requested(0)) {
     add(convolution_cost(op, "convolution input gradient", shape, bytes, products.input_gradient));
   }
-  if (wanted(1)) {
+  if (is_requested(1)) {
     add(convolution_cost(op, "convolution weight gradient", shape, bytes,
                          products.weight_gradient));
     if (half) costs.push_back(cast_cost(op, weight));
@@ -178,7 +180,8 @@ std::vector<OpCost> costs_of(const TracedOp& op, CostPrecision precision) {
   OpCost cost{.name = op.name, .kind = rule.kind, .phase = op.phase, .launches = rule.launches};
   // In bf16, libtorch computes batch norm with three native kernels: partial statistics, their
   // sum, the result.
-  if (rule.kind == OpKind::norm && precision == CostPrecision::bf16) cost.launches = 3;
+  if (precision == CostPrecision::bf16 && op.name.find("batch_norm") != std::string::npos)
+    cost.launches = 3;
   const auto bytes = [&](const TracedTensor& tensor) {
     return bytes_of(tensor, half && tensor.per_sample && rule.kind != OpKind::loss);
   };
@@ -215,7 +218,8 @@ double seconds_on(const Card& card, const OpCost& cost, CostPrecision precision)
     if (!gemm.splits_inner) computing *= std::ceil(waves) / waves;
   }
   const double moving = cost.bytes / card.copy_bytes;
-  return std::max(std::max(computing, moving) / kReachedShare, cost.launches * kKernelSeconds);
+  return std::max(std::max(computing, moving) / kAchievedFraction,
+                  cost.launches * kMinKernelSeconds);
 }
 
 }  // namespace precast::tools

@@ -18,7 +18,8 @@ struct TracedTensor {
   bool is_float = true;
   /// Whether the size depends on the batch size: true for images, activations and their gradients.
   bool per_sample = false;
-  /// Whether autograd computes its gradient. In a convolution's backward pass, `outputs` says so.
+  /// Whether autograd computes its gradient. For a convolution's backward pass, TracedOp::outputs
+  /// shows which gradients are computed.
   bool needs_gradient = false;
   /// False for an optional tensor that was not given or not requested.
   bool defined = true;
@@ -85,12 +86,12 @@ struct OpCost {
 /// The costs of an op in eager PyTorch with channels_last tensors and autocast. A convolution's
 /// backward pass has a kernel, and therefore a cost, for each gradient that is needed: input and
 /// weight. In half precision, convolutions and matrix products of parameters also cost the casts of
-/// the weights and of their gradients. The weight of a depthwise convolution that gets no gradient
-/// is taken for BlurPool's filter, which is stored in the type of the activations.
+/// the weights and of their gradients. A weight of a depthwise convolution that gets no gradient is
+/// assumed to be BlurPool's filter, which is stored in the type of the activations.
 [[nodiscard]] std::vector<OpCost> costs_of(const TracedOp& op, CostPrecision precision);
 
-/// Seconds on a card: the longer of two times, divided by kReachedShare, and at least
-/// kKernelSeconds per launch. The first is the time for the product at the measured rate of
+/// Seconds on a card: the longer of two times, divided by kAchievedFraction, and at least
+/// kMinKernelSeconds per launch. The first is the time for the product at the measured rate of
 /// products, padded to tiles and, unless Gemm::splits_inner, to complete waves of tiles. The second
 /// is the time for the bytes at the measured rate of copies.
 [[nodiscard]] double seconds_on(const Card& card, const OpCost& cost, CostPrecision precision);

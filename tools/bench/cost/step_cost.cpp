@@ -28,7 +28,7 @@ CostTotal total_of(const StepCost& cost) {
 double step_seconds(const Card& card, const StepCost& cost, CostPrecision precision, int ranks) {
   double seconds = 0;
   for (const OpCost& op : cost) seconds += seconds_on(card, op, precision);
-  return ranks > 1 ? seconds / kNodeShare : seconds;
+  return ranks > 1 ? seconds / kNodeEfficiency : seconds;
 }
 
 ordered_json describe_cost(const StepCost& cost, CostPrecision precision,

@@ -14,7 +14,7 @@ using models::ActivationType;
 
 constexpr int kImages = 1024;
 constexpr int kImagePx = 160;
-/// After the first convolution, and after the max pool.
+/// Side of the activations after the first convolution, and after the max pool.
 constexpr int kPooledPx = 80, kBlurredPx = 40;
 constexpr int kChannels = 64;
 

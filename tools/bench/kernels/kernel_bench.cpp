@@ -6,13 +6,13 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
 #include <exception>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "framework/core/error.h"
+#include "framework/core/parse_number.h"
 #include "tools/bench/kernels/kernel_case.h"
 #include "tools/bench/kernels/kernel_timer.h"
 #include "tools/cli/median.h"
@@ -21,8 +21,8 @@
 namespace precast::tools {
 namespace {
 
-constexpr int kFewestWindows = 7;
-constexpr int kMostWindows = 1000;
+constexpr int kMinWindows = 7;
+constexpr int kMaxWindows = 1000;
 
 struct Request {
   std::vector<KernelEntry> kernels;
@@ -42,7 +42,7 @@ void print_help() {
       "  --json        print JSON instead of a table\n"
       "  --list        print the names of the kernels; needs no GPU\n"
       "  --help        print this help\n",
-      kFewestWindows, kMostWindows);
+      kMinWindows, kMaxWindows);
 }
 
 KernelEntry find_kernel(std::string_view name) {
@@ -54,14 +54,12 @@ KernelEntry find_kernel(std::string_view name) {
 }
 
 int parse_windows(std::string_view text) {
-  int windows = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), windows);
-  if (error != std::errc() || end != text.data() + text.size() || windows < kFewestWindows ||
-      windows > kMostWindows) {
+  const auto windows = parse_number<int>(text);
+  if (!windows || *windows < kMinWindows || *windows > kMaxWindows) {
     throw ConfigError(
-        fmt::format("--windows: expected {} to {}, got '{}'", kFewestWindows, kMostWindows, text));
+        fmt::format("--windows: expected {} to {}, got '{}'", kMinWindows, kMaxWindows, text));
   }
-  return windows;
+  return *windows;
 }
 
 Request parse(const std::vector<std::string>& args) {
@@ -141,7 +139,7 @@ void print_table(const nlohmann::ordered_json& report) {
   fmt::print("{} ({}), {} windows per kernel\n", report["gpu"].get<std::string>(),
              report["architecture"].get<std::string>(), report["windows"].get<int>());
   std::vector<std::vector<std::string>> rows = {
-      {"kernel", "us (least - most)", "GB/s", "copy GB/s", "of the copy", "shape"}};
+      {"kernel", "us (min - max)", "GB/s", "copy GB/s", "of the copy", "shape"}};
   for (const auto& of : report["kernels"]) {
     rows.push_back({of["name"].get<std::string>(),
                     fmt::format("{:.1f} ({:.1f} - {:.1f})", of["us"].get<double>(),

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kWarmUpMs = 200;
 constexpr double kWindowMs = 30;
-constexpr int kMostLaunches = 10000;
+constexpr int kMaxLaunches = 10000;
 /// Several times the L2 cache of any GPU.
 constexpr std::size_t kCopyBytes = std::size_t{512} << 20;
 
@@ -87,13 +87,13 @@ int KernelTimer::launches_in_a_window(const Launch& launch) {
   double once_ms = spent_ms;
   while (spent_ms < kWarmUpMs) {
     const int launches =
-        std::clamp(static_cast<int>(20 / std::max(once_ms, 1e-3)), 1, kMostLaunches);
+        std::clamp(static_cast<int>(20 / std::max(once_ms, 1e-3)), 1, kMaxLaunches);
     const double batch_ms = milliseconds(launch, launches);
     once_ms = batch_ms / launches;
     spent_ms += std::max(batch_ms, 1.0);
   }
   return std::clamp(static_cast<int>(std::ceil(kWindowMs / std::max(once_ms, 1e-3))), 1,
-                    kMostLaunches);
+                    kMaxLaunches);
 }
 
 KernelTime KernelTimer::measure(const KernelCase& kernel, int windows) {

@@ -21,7 +21,7 @@ constexpr std::size_t kValues = std::size_t{3} * kSizePx * kSizePx;
 
 KernelCase planned_images_case(data::PixelType type) {
   const data::ImageOutput image{.pipeline = data::standard_train_pipeline(),
-                                .longest_stored_px = kStoredPx};
+                                .max_stored_side_px = kStoredPx};
   const std::size_t plan_bytes = data::image_plan_bytes(image, kSizePx);
   data::ImagePlanner planner(image.pipeline, /*seed=*/1, /*view=*/{});
   std::vector<std::byte> plans(kImages * plan_bytes);

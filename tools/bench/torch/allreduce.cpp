@@ -62,11 +62,11 @@ ordered_json time_sums(Communicator& ranks, at::Device device, std::int64_t byte
     wait_for_device(device);
     if (i >= kWarmup) seconds.push_back(watch.seconds());
   }
-  const double middle = median(seconds);
-  const double bandwidth = static_cast<double>(bytes / 4 * 4) / middle;
+  const double median_seconds = median(seconds);
+  const double bandwidth = static_cast<double>(bytes / 4 * 4) / median_seconds;
   const double world = ranks.world();
   return {{"bytes", bytes / 4 * 4},
-          {"seconds", middle},
+          {"seconds", median_seconds},
           {"algorithm_bytes_per_second", bandwidth},
           {"bus_bytes_per_second", bandwidth * 2 * (world - 1) / world}};
 }
@@ -122,7 +122,7 @@ void measure_sums(RankSession& session, at::Device device, const std::vector<std
                           {"sums", ordered_json::array()}};
   for (const std::int64_t size : sizes)
     figures["sums"].push_back(time_sums(ranks, device, size, options.get<std::int64_t>("runs")));
-  if (session.leads()) report(figures, options.has("json"));
+  if (session.is_rank_zero()) report(figures, options.has("json"));
   static_cast<void>(ranks.all_gather("done"));
 }
 
@@ -137,7 +137,7 @@ int run_bench_allreduce(const std::vector<std::string>& args) {
   check_range("runs", options.get<std::int64_t>("runs"), 1, INT_MAX);
   TrainConfig config;
   config.training.device = read_device(options);
-  const RankInfo info = find_ranks(config);
+  const RankInfo info = resolve_rank_info(config);
   if (info.source == "single") {
     std::vector<std::string> command = {"bench", "allreduce"};
     command.insert(command.end(), args.begin(), args.end());

@@ -45,7 +45,7 @@ struct FakeShape {
 [[nodiscard]] std::unique_ptr<BatchStream> make_epochs_stream(BatchSource& source,
                                                               EpochRequest request);
 
-/// Repeats `batch` without end.
+/// Returns `batch` again and again.
 [[nodiscard]] std::unique_ptr<BatchStream> make_fixed_stream(Batch batch);
 
 }  // namespace precast::tools

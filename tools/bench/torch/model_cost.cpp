@@ -9,14 +9,13 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/core/error.h"
-#include "framework/core/file.h"
-#include "framework/core/progress.h"
+#include "framework/core/format.h"
 #include "tools/app/plan.h"
 #include "tools/app/rank_session.h"
 #include "tools/bench/cost/step_cost.h"
+#include "tools/bench/torch/json_result.h"
 #include "tools/bench/torch/step_rig.h"
 #include "tools/bench/torch/step_trace.h"
-#include "tools/cli/json_output.h"
 
 namespace precast::tools {
 namespace {
@@ -37,7 +36,7 @@ CostPrecision parse_cost_precision(const std::string& name) {
 }
 
 /// Changes the recipe so that a step can be traced on a CPU. @return the values for the GPU.
-GpuStep take_gpu_step(TrainConfig& config) {
+GpuStep prepare_for_trace(TrainConfig& config) {
   // On a GPU, `auto` is fp16.
   const std::string& precision = config.training.precision;
   GpuStep step{.precision_name = precision == "auto" ? "fp16" : precision,
@@ -89,20 +88,25 @@ std::vector<std::pair<std::int64_t, int>> sizes_of(const TrainPlan& plan) {
   return sizes;
 }
 
-void check_cards(const std::vector<const Card*>& cards, CostPrecision precision) {
-  for (const Card* card : cards) {
-    if (precision == CostPrecision::bf16 && !card->has_bf16) {
-      throw ConfigError(
-          fmt::format("--card: expected a card that computes in bf16, got {}", card->name));
-    }
-  }
+/// The cards of --card. `all` stands for those that can compute in `precision`.
+std::vector<const Card*> choose_cards(const std::string& list, CostPrecision precision) {
+  std::vector<const Card*> cards = parse_cards("card", list);
+  if (precision != CostPrecision::bf16) return cards;
+  const auto lacks_bf16 = [](const Card* card) { return !card->has_bf16; };
+  if (list == "all") std::erase_if(cards, lacks_bf16);
+  const auto wrong = std::ranges::find_if(cards, lacks_bf16);
+  if (wrong == cards.end()) return cards;
+  throw ConfigError(
+      fmt::format("--card: expected cards that compute in bf16, got {}. Leave it out, or set "
+                  "training.precision to fp16",
+                  (*wrong)->name));
 }
 
 void check_layout(const TrainPlan& plan) {
   if (plan.channels_last) return;
   throw ConfigError(
-      "training.channels_last: expected true with --model-cost, whose costs are those of "
-      "channels_last tensors, got false. Leave out --layout nchw or the key");
+      "training.channels_last: expected true, because --model-cost only covers channels_last "
+      "tensors, got false. Leave out --layout nchw or the key");
 }
 
 void check_methods(const std::vector<NamedMethod>& methods) {
@@ -143,7 +147,7 @@ ordered_json describe_size(StepRig& rig, const GpuStep& gpu, std::int64_t image_
   const auto step = [&](std::int64_t samples) {
     shape.batch_size = samples;
     Batch batch = [&] {
-      const at::DisableRecordFunctionGuard not_part_of_the_step;
+      const at::DisableRecordFunctionGuard no_recording;
       return make_fake_batch(shape);
     }();
     static_cast<void>(rig.step(std::move(batch)));
@@ -197,7 +201,7 @@ void print(const ordered_json& report, const std::vector<const Card*>& cards) {
   fmt::print("Projection from a cost model, not a measurement.\n");
   for (const Card* card : cards) {
     if (!is_checked(*card)) {
-      fmt::print("{}: no published figure of this card checks the model.\n", card->title);
+      fmt::print("{}: not checked against published figures of this card.\n", card->title);
     }
   }
   for (const auto& [name, value] : report.at("settings").items())
@@ -226,9 +230,8 @@ void print(const ordered_json& report, const std::vector<const Card*>& cards) {
 
 int run_model_cost(Recipe& recipe, const Registries& registries, std::int64_t classes,
                    const Arguments& options) {
-  const std::vector<const Card*> cards = parse_cards("card", options.text("card"));
-  const GpuStep gpu = take_gpu_step(recipe.config);
-  check_cards(cards, gpu.precision);
+  const GpuStep gpu = prepare_for_trace(recipe.config);
+  const std::vector<const Card*> cards = choose_cards(options.text("card"), gpu.precision);
   const ResolvedRun run = resolve_run(recipe, {});
   RankSession ranks(recipe.config, {}, run.device);
   StepRig rig(run, registries, ranks, classes);
@@ -255,13 +258,7 @@ int run_model_cost(Recipe& recipe, const Registries& registries, std::int64_t cl
     described["epochs"] = epochs;
     report["image_sizes"].push_back(std::move(described));
   }
-  if (options.has("output")) {
-    write_file(options.text("output"), json_text(report));
-  } else if (options.has("json")) {
-    print_json(report);
-  } else {
-    print(report, cards);
-  }
+  if (!write_json_result(options, report)) print(report, cards);
   return 0;
 }
 

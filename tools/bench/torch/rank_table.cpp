@@ -4,33 +4,31 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "framework/core/error.h"
-#include "framework/core/file.h"
+#include "framework/core/parse_number.h"
 #include "tools/app/rank_session.h"
 #include "tools/app/resolved_run.h"
-#include "tools/cli/json_output.h"
+#include "tools/bench/torch/json_result.h"
 
 namespace precast::tools {
 namespace {
 
 using nlohmann::ordered_json;
 
-constexpr std::int64_t kMostRanks = 1024;
+constexpr std::int64_t kMaxRanks = 1024;
 
 std::vector<int> parse_ranks(const std::string& text) {
   std::vector<int> ranks;
   for (const std::string& part : split_list("ranks", text)) {
-    std::int64_t value = 0;
-    const auto [end, failure] = std::from_chars(part.data(), part.data() + part.size(), value);
-    if (failure != std::errc() || end != part.data() + part.size())
+    const auto value = parse_number<std::int64_t>(part);
+    if (!value)
       throw ConfigError(fmt::format("--ranks: expected numbers such as 1,2,4, got '{}'", text));
-    check_range("ranks", value, 1, kMostRanks);
-    ranks.push_back(static_cast<int>(value));
+    check_range("ranks", *value, 1, kMaxRanks);
+    ranks.push_back(static_cast<int>(*value));
   }
   return ranks;
 }
@@ -60,8 +58,9 @@ std::vector<std::string> with_column(std::vector<std::string> command, const Ran
   return command;
 }
 
-/// The number of words that an option and its value take if `word` is the first of them: 2 if the
-/// value is the next word. 0: `word` is not this option. @param name one letter for a short option
+/// The number of arguments that the option `name` and its value take if `word` is the first: 1 if
+/// `word` contains the value, 2 if the value is the next argument. 0 if `word` is not this option.
+/// @param name one letter: a short option
 std::size_t words_of_option(const std::string& name, const std::string& word) {
   if (name.size() == 1) {  // -o FILE or -oFILE
     if (!word.starts_with("-" + name)) return 0;
@@ -117,14 +116,14 @@ std::vector<RankColumn> read_columns(const Arguments& options) {
 
 std::vector<std::string> without_options(const std::vector<std::string>& args,
                                          const std::vector<std::string>& names) {
-  std::vector<std::string> kept;
+  std::vector<std::string> remaining;
   for (std::size_t i = 0; i < args.size();) {
     std::size_t words = 0;
     for (const std::string& name : names) words = std::max(words, words_of_option(name, args[i]));
-    if (words == 0) kept.push_back(args[i]);
+    if (words == 0) remaining.push_back(args[i]);
     i += std::max<std::size_t>(1, words);
   }
-  return kept;
+  return remaining;
 }
 
 int run_rank_table(const std::vector<std::string>& args, const Arguments& options,
@@ -157,13 +156,7 @@ int run_rank_table(const std::vector<std::string>& args, const Arguments& option
     add_efficiency(row, rows.empty() ? row : rows.front());
     rows.push_back(std::move(row));
   }
-  if (options.has("output")) {
-    write_file(options.text("output"), json_text(rows));
-  } else if (options.has("json")) {
-    print_json(rows);
-  } else {
-    print_table(rows, columns);
-  }
+  if (!write_json_result(options, rows)) print_table(rows, columns);
   return 0;
 }
 

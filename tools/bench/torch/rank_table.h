@@ -25,8 +25,8 @@ struct RankColumn {
 int run_rank_table(const std::vector<std::string>& args, const Arguments& options,
                    const std::vector<RankColumn>& columns, const std::string& device);
 
-/// The arguments without the named options, which may be given as `--name value` or `--name=value`,
-/// those of one letter as `-n value` or `-nvalue`.
+/// The arguments without the named options and their values. Recognises `--name value` and
+/// `--name=value`; for one-letter names, `-n value` and `-nvalue`.
 [[nodiscard]] std::vector<std::string> without_options(const std::vector<std::string>& args,
                                                        const std::vector<std::string>& names);
 

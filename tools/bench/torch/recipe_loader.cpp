@@ -25,7 +25,7 @@ namespace po = boost::program_options;
 ResolvedRun run_to_load(const Recipe& recipe, int processes) {
   if (recipe.config.data.in_memory == kImagesOnGpu)
     recipe.refuse("data.in_memory", "expected 0, 1 or 2 to measure the CPUs, got gpu");
-  ResolvedRun run = as_requested(recipe);
+  ResolvedRun run = requested_run(recipe);
   run.world = std::max(1, ranks_to_launch(recipe.config, {}));
   // The processes share the host's threads and the memory for the JPEG index as local ranks do.
   run.local_world = processes;
@@ -35,7 +35,7 @@ ResolvedRun run_to_load(const Recipe& recipe, int processes) {
 }
 
 /// The loader of `precast train`. Borrows `run` and `registries`.
-RecipeLoading loading_of(const ResolvedRun& run, const Registries& registries, bool val) {
+RecipeLoading make_recipe_loading(const ResolvedRun& run, const Registries& registries, bool val) {
   return {.open =
               [&run, val] {
                 return open_dataset(val ? "data.val_dataset" : "data.train_dataset", run.recipe);
@@ -67,7 +67,7 @@ void check_batch(const data::BetonReader& reader, const ResolvedRun& run,
       static_cast<std::int64_t>(make_train_order(reader, run, registries).order->size());
   const TrainPlan plan = make_plan(run, registries, samples,
                                    std::max<std::int64_t>(1, run.config().model.num_classes));
-  if (const std::string why = why_no_steps(plan, samples, reader.path().string()); !why.empty())
+  if (const std::string why = no_steps_reason(plan, samples, reader.path().string()); !why.empty())
     throw ConfigError(why);
 }
 
@@ -112,17 +112,17 @@ int run_bench_recipe_loader(const std::vector<std::string>& args) {
   command.arguments().exit_codes({3, 10});
   if (!command.parse(args, recipe_help(registries))) return 0;
   const Arguments& options = command.arguments();
-  LoaderEffort effort = read_measuring(options);
+  LoaderRunOptions run_options = read_measuring(options);
   const Recipe recipe = load_recipe(command.config_path(), command.overrides(), registries,
                                     RecipeUse::train, UnreadKeys::warning);
   const ResolvedRun run =
       run_to_load(recipe, static_cast<int>(integer(options, "processes", 1, 1024)));
   const auto loading =
-      std::make_shared<const RecipeLoading>(loading_of(run, registries, effort.val));
-  effort.recipe = loading;
+      std::make_shared<const RecipeLoading>(make_recipe_loading(run, registries, run_options.val));
+  run_options.recipe = loading;
   const std::vector<std::string>& files =
-      effort.val ? recipe.config.data.val_dataset : recipe.config.data.train_dataset;
-  if (effort.cold && files.size() > 1)
+      run_options.val ? recipe.config.data.val_dataset : recipe.config.data.train_dataset;
+  if (run_options.cold && files.size() > 1)
     throw ConfigError("--cold: expected a recipe with one dataset file, got several");
   // Opens the files once, to report a wrong file or batch immediately, and closes them before the
   // processes are forked.
@@ -130,11 +130,11 @@ int run_bench_recipe_loader(const std::vector<std::string>& args) {
   {
     const auto reader = loading->open();
     samples = reader->size();
-    if (!effort.val) check_batch(*reader, run, registries);
+    if (!run_options.val) check_batch(*reader, run, registries);
   }
-  const LoaderSetting setting = setting_of(run, registries, effort.val, options);
+  const LoaderSetting setting = setting_of(run, registries, run_options.val, options);
   return measure_and_report(options, command.config_path(), samples,
-                            {{command.config_path(), files.front(), setting, effort}});
+                            {{command.config_path(), files.front(), setting, run_options}});
 }
 
 }  // namespace precast::tools

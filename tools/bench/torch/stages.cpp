@@ -11,6 +11,7 @@
 #include "tools/app/plan.h"
 #include "tools/app/recipe_outputs.h"
 #include "tools/app/session.h"
+#include "tools/bench/page_cache.h"
 #include "tools/bench/read_pass.h"
 #include "tools/bench/torch/commands.h"
 #include "tools/bench/torch/step_rig.h"
@@ -30,7 +31,7 @@ namespace po = boost::program_options;
 using nlohmann::ordered_json;
 
 /// The result of one stage in one run.
-struct Pass {
+struct StageResult {
   std::int64_t images = 0;
   std::uint64_t bytes = 0;
   double seconds = 0;
@@ -52,7 +53,7 @@ class Stages {
                                                    run.config().model.num_classes));
   }
 
-  Pass read() {
+  StageResult read() {
     drop_if_cold();
     const auto& files = run_.config().data.train_dataset;
     const data::BetonReader reader(std::vector<std::filesystem::path>(files.begin(), files.end()));
@@ -62,11 +63,11 @@ class Stages {
     return {.images = pass.images, .bytes = pass.bytes, .seconds = watch.seconds()};
   }
 
-  Pass process() {
+  StageResult process() {
     drop_if_cold();
     const auto reader = open();
     const auto source = make_source(*reader);
-    Pass pass;
+    StageResult pass;
     const Stopwatch watch;
     source->begin_epoch(request());
     for (std::int64_t batch = 0; batches_ == 0 || batch < batches_; ++batch) {
@@ -79,14 +80,14 @@ class Stages {
     return pass;
   }
 
-  Pass train_on_data() {
+  StageResult train_on_data() {
     drop_if_cold();
     const auto reader = open();
     const auto source = make_source(*reader);
     return train(*make_epochs_stream(*source, request()));
   }
 
-  Pass train_on_fixed_batch() {
+  StageResult train_on_fixed_batch() {
     const auto reader = open();
     const auto source = make_source(*reader);
     source->begin_epoch(request());
@@ -110,7 +111,7 @@ class Stages {
     if (!cold_) return;
     for (const std::string& file : run_.config().data.train_dataset) drop_from_page_cache(file);
   }
-  Pass train(BatchStream& batches) {
+  StageResult train(BatchStream& batches) {
     const StepWindow window = time_steps(*rig_, batches, steps_, run_.device);
     return {.images = steps_ * run_.rank_batch_size(), .seconds = window.seconds};
   }
@@ -125,16 +126,16 @@ class Stages {
 
 struct Stage {
   const char* name;
-  Pass (Stages::*run)();
+  StageResult (Stages::*run)();
 };
 constexpr Stage kStages[] = {{"read", &Stages::read},
                              {"read and process", &Stages::process},
                              {"train on the data", &Stages::train_on_data},
                              {"train on one batch", &Stages::train_on_fixed_batch}};
 
-ordered_json stage_row(const Stage& stage, const std::vector<Pass>& passes) {
+ordered_json stage_row(const Stage& stage, const std::vector<StageResult>& passes) {
   std::vector<double> rates, byte_rates;
-  for (const Pass& pass : passes) {
+  for (const StageResult& pass : passes) {
     rates.push_back(static_cast<double>(pass.images) / pass.seconds);
     byte_rates.push_back(static_cast<double>(pass.bytes) / pass.seconds);
   }
@@ -150,7 +151,7 @@ ordered_json stage_row(const Stage& stage, const std::vector<Pass>& passes) {
 /// Measures the stages alternately, so that a temporary slowdown of the machine affects all of
 /// them.
 ordered_json measure(Stages& stages, std::int64_t runs) {
-  std::vector<std::vector<Pass>> passes(std::size(kStages));
+  std::vector<std::vector<StageResult>> passes(std::size(kStages));
   static_cast<void>(stages.train_on_fixed_batch());
   for (std::int64_t run = 0; run < runs; ++run) {
     for (std::size_t i = 0; i < std::size(kStages); ++i)
@@ -167,7 +168,7 @@ ordered_json measure(Stages& stages, std::int64_t runs) {
 
 void print_table(const ordered_json& rows) {
   fmt::print("{:<20} {:>8} {:>12}   {:>24}   {:>10}   {:>22}\n", "stage", "images", "img/s",
-             "least - most", "MB/s", "vs train on one batch");
+             "min - max", "MB/s", "vs train on one batch");
   for (const auto& row : rows) {
     fmt::print(
         "{:<20} {:>8} {:>12.1f}   {:>24}   {:>10}   {:>21.2f}x\n",

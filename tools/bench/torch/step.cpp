@@ -7,7 +7,6 @@
 
 #include "data/outside/outside_batches.h"
 #include "framework/core/error.h"
-#include "framework/core/file.h"
 #include "models/detail/norm_kernels.h"
 #include "tools/app/kernel_choice.h"
 #include "tools/app/outside_loading.h"
@@ -15,10 +14,10 @@
 #include "tools/app/recipe_outputs.h"
 #include "tools/app/session.h"
 #include "tools/bench/torch/commands.h"
+#include "tools/bench/torch/json_result.h"
 #include "tools/bench/torch/model_cost.h"
 #include "tools/bench/torch/rank_table.h"
 #include "tools/bench/torch/step_rig.h"
-#include "tools/cli/json_output.h"
 #include "tools/cli/median.h"
 #include "tools/cli/recipe_arguments.h"
 #include "tools/cli/shared_options.h"
@@ -110,7 +109,8 @@ std::vector<Override> option_overrides(const Arguments& options, const RankColum
   const auto set = [&](const std::string& key, const std::string& value) {
     overrides.push_back({key, parse_override(value, origin, diagnostics)});
   };
-  // Not from the command line: an override by training.global_batch_size is no mistake.
+  // This default has no origin on the command line, so a training.global_batch_size that overrides
+  // it is not reported as a mistake.
   if (!has_recipe)
     overrides.push_back({"training.batch_size", parse_override("64", {}, diagnostics)});
   if (options.has("batch-size")) set("training.global_batch_size", "0");
@@ -141,7 +141,7 @@ void check_options(const Arguments& options) {
   check_range("threads", options.get<std::int64_t>("threads"), 0, 4096);
   if (!options.has("model-cost")) {
     if (options.given("card"))
-      throw ConfigError(fmt::format("--card: expected --model-cost with it, got '{}' without it",
+      throw ConfigError(fmt::format("--card: expected --model-cost as well, got only --card {}",
                                     options.text("card")));
     return;
   }
@@ -183,7 +183,7 @@ class StepBench {
 
   int run() {
     const auto steps = options_.get<std::int64_t>("steps");
-    if (ranks_.leads()) warn_of_varying_steps(run_.recipe.methods);
+    if (ranks_.is_rank_zero()) warn_of_varying_steps(run_.recipe.methods);
     // The first step allocates memory and, on GPUs, selects kernels. A later step records the CUDA
     // graph that the following steps replay.
     static_cast<void>(time_steps(*rig_, *batches_, warm_up_steps(), run_.device));
@@ -193,7 +193,10 @@ class StepBench {
       windows.push_back(time_steps(*rig_, *batches_, steps, run_.device));
     }
     if (options_.has("profile")) trace();
-    if (ranks_.leads()) report(describe(windows, steps));
+    if (ranks_.is_rank_zero()) {
+      const ordered_json figures = describe(windows, steps);
+      if (!write_json_result(options_, figures)) print(figures);
+    }
     static_cast<void>(ranks_.communicator().all_gather("done"));
     return 0;
   }
@@ -213,7 +216,7 @@ class StepBench {
   }
 
   void trace() {
-    if (ranks_.leads()) {
+    if (ranks_.is_rank_zero()) {
       write_step_trace(*rig_, *batches_, kTracedSteps, run_.device, options_.text("profile"));
     } else {
       static_cast<void>(time_steps(*rig_, *batches_, kTracedSteps, run_.device));
@@ -257,7 +260,7 @@ class StepBench {
             {"precision", precision_name(plan.precision)},
             {"layout", plan.channels_last ? "channels_last" : "nchw"},
             {"kernels",
-             kernels_used(describe_kernels(run_, plan, models::norm_kernels(rig_->model())))},
+             kernels_used(describe_kernels(run_, plan, models::fused_layer_counts(rig_->model())))},
             {"cuda_graphs", run_.config().training.cuda_graphs},
             {"device", c10::DeviceTypeName(run_.device.type(), /*lower_case=*/true)},
             {"threads", at::get_num_threads()},
@@ -268,16 +271,6 @@ class StepBench {
             {"steps", steps},
             {"warmup", warm_up_steps()},
             {"windows", options_.get<std::int64_t>("runs")}};
-  }
-
-  void report(const ordered_json& figures) const {
-    if (options_.has("output")) {
-      write_file(options_.text("output"), json_text(figures));
-    } else if (options_.has("json")) {
-      print_json(figures);
-    } else {
-      print(figures);
-    }
   }
 
   static void print(const ordered_json& figures) {
@@ -334,7 +327,7 @@ int run_bench_step(const std::vector<std::string>& args) {
     const std::int64_t classes = recipe.config.model.num_classes;
     return run_model_cost(recipe, registries, classes == 0 ? kDefaultClasses : classes, options);
   }
-  const RankInfo info = find_ranks(recipe.config);
+  const RankInfo info = resolve_rank_info(recipe.config);
   if (const int ranks = ranks_to_launch(recipe.config, info); ranks > 0) {
     check_gpus(gpu_problem(recipe, ranks, usable_gpus()));
     std::vector<std::string> own = {"bench", "step"};

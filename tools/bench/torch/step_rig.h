@@ -32,8 +32,8 @@ class StepRig {
   [[nodiscard]] FakeShape fake_shape() const;
   /// One step. @return this rank's loss, a scalar on the device.
   at::Tensor step(Batch batch);
-  /// The next step has the number of the run's first one, so that sequences of steps do the same
-  /// work. Weights and the state of the optimiser are kept.
+  /// Counts steps from the first step of the run again, so that repeated measurements do the same
+  /// work. Weights and the state of the optimiser do not change.
   void restart_count() { steps_taken_ = 0; }
   /// Number of steps to run before a measurement, so that it only contains replays of CUDA graphs;
   /// 0 if nothing is recorded.

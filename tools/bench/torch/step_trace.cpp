@@ -124,9 +124,9 @@ class OpRecorder {
       for (const c10::IValue& output : call.outputs()) append(output, frame.op.outputs);
       trace_.ops.push_back(std::move(frame.op));
     }
-    const bool works = frame.is_op && !frame.inside && !frame.view;
-    if (works && !frame.counted && !frame.delegates) ++trace_.uncounted[frame.name];
-    if (!frames_.empty()) frames_.back().delegates |= works || frame.delegates;
+    const bool does_work = frame.is_op && !frame.inside && !frame.view;
+    if (does_work && !frame.counted && !frame.delegates) ++trace_.uncounted[frame.name];
+    if (!frames_.empty()) frames_.back().delegates |= does_work || frame.delegates;
   }
 
   static std::optional<c10::FunctionSchema> schema_of(const at::RecordFunction& call) {
@@ -181,7 +181,7 @@ bool same_op(const TracedOp& a, const TracedOp& b) {
   return a.name == b.name && same_shape(a.inputs, b.inputs) && same_shape(a.outputs, b.outputs);
 }
 
-/// "relu of [[2, 64]]"; the list has the sizes of its inputs.
+/// An op and the sizes of its inputs: "relu of [[2, 64]]".
 std::string op_text(const std::vector<TracedOp>& ops, std::size_t at) {
   if (at >= ops.size()) return "no op";
   std::vector<std::vector<std::int64_t>> sizes;

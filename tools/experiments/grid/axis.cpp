@@ -15,7 +15,7 @@ namespace {
 
 using Kind = ConfigNode::Kind;
 
-constexpr std::int64_t kMostValues = 100'000;
+constexpr std::int64_t kMaxValues = 100'000;
 constexpr const char* kForms =
     "expected a list, {from, to, step}, {uniform: ...}, {log_uniform: ...} or {random: ...}";
 
@@ -39,19 +39,19 @@ class Reader {
       for (const ConfigNode& item : node.items)
         axis_.values.push_back({setting_text(item), item.origin});
     } else if (node.kind != Kind::map) {
-      wrong(node.origin, fmt::format("{}, got {}", kForms, node.text()));
+      add_error(node.origin, fmt::format("{}, got {}", kForms, node.text()));
     } else if (node.entries.size() == 1) {
       read_form(node.entries[0]);
     } else {
       read_range(node);
     }
-    if (axis_.values.empty() && clean_) wrong(node.origin, "expected values, got none");
+    if (axis_.values.empty() && is_valid_) add_error(node.origin, "expected values, got none");
     return std::move(axis_);
   }
 
  private:
-  void wrong(const Origin& origin, std::string_view message) {
-    clean_ = false;
+  void add_error(const Origin& origin, std::string_view message) {
+    is_valid_ = false;
     diagnostics_.error(origin, name_, message);
   }
   void add(const std::string& text, const ConfigNode& node) {
@@ -68,7 +68,7 @@ class Reader {
       if (diagnostics_.errors().size() == before)
         schema.check_required(map.origin, diagnostics_, prefix);
     }
-    clean_ = clean_ && diagnostics_.errors().size() == before;
+    is_valid_ = is_valid_ && diagnostics_.errors().size() == before;
     return diagnostics_.errors().size() == before;
   }
 
@@ -77,12 +77,12 @@ class Reader {
     Schema schema;
     schema.add("from", &from, "first value").required();
     schema.add("to", &to, "last value").required();
-    schema.add("step", &step, "difference between a value and the next").required();
+    schema.add("step", &step, "difference between successive values").required();
     if (!fill(schema, node, name_)) return;
     // A last value that is past the end only because of rounding still counts.
     const double steps = std::floor((to - from) / step * (1 + 1e-12) + 1e-9);
-    if (step == 0 || !std::isfinite(steps) || steps < 0 || steps >= kMostValues) {
-      return wrong(
+    if (step == 0 || !std::isfinite(steps) || steps < 0 || steps >= kMaxValues) {
+      return add_error(
           node.origin,
           fmt::format(
               "expected a step that leads from {} to {} in fewer than 100,000 steps, got {}", from,
@@ -97,8 +97,9 @@ class Reader {
     } else if (form.key == "random") {
       read_choices(form.value, name_ + ".random");
     } else {
-      wrong(form.key_origin, fmt::format("unknown '{}'. {}", form.key,
-                                         suggest(form.key, {"uniform", "log_uniform", "random"})));
+      add_error(form.key_origin,
+                fmt::format("unknown '{}'. {}", form.key,
+                            suggest(form.key, {"uniform", "log_uniform", "random"})));
     }
   }
 
@@ -111,20 +112,21 @@ class Reader {
     schema.add("high", &high, "largest value").required();
     schema.add("n", &n, "number of values, evenly spaced, including both ends")
         .min(2)
-        .max(kMostValues);
-    schema.add("samples", &samples, "number of values to draw").min(1).max(kMostValues);
+        .max(kMaxValues);
+    schema.add("samples", &samples, "number of values to draw").min(1).max(kMaxValues);
     if (!fill(schema, node, prefix)) return;
     if ((n == 0) == (samples == 0))
-      return wrong(node.origin, "expected one of n and samples, got both or neither");
+      return add_error(node.origin, "expected one of n and samples, got both or neither");
     if (!(low < high))
-      return wrong(node.origin, fmt::format("expected low below high, got {} and {}", low, high));
+      return add_error(node.origin,
+                       fmt::format("expected low below high, got {} and {}", low, high));
     const double begin = logarithmic ? std::log(low) : low;
     const double end = logarithmic ? std::log(high) : high;
     for (std::int64_t i = 0; i < n + samples; ++i) {
       const double share =
           samples > 0 ? random_.uniform() : static_cast<double>(i) / static_cast<double>(n - 1);
-      const double place = begin + share * (end - begin);
-      add(number_text(logarithmic ? std::exp(place) : place, 6), node);
+      const double position = begin + share * (end - begin);
+      add(number_text(logarithmic ? std::exp(position) : position, 6), node);
     }
   }
 
@@ -133,11 +135,11 @@ class Reader {
     std::int64_t samples = 0;
     Schema schema;
     schema.add("choices", &choices, "the values to draw from").required();
-    schema.add("samples", &samples, "number of values to draw").required().min(1).max(kMostValues);
+    schema.add("samples", &samples, "number of values to draw").required().min(1).max(kMaxValues);
     if (!fill(schema, node, prefix)) return;
     if (choices.kind != Kind::list || choices.items.empty()) {
-      return wrong(node.origin,
-                   fmt::format("expected choices: [a, b, ...], got {}", choices.text()));
+      return add_error(node.origin,
+                       fmt::format("expected choices: [a, b, ...], got {}", choices.text()));
     }
     std::vector<std::size_t> left;
     for (std::int64_t i = 0; i < samples; ++i) {
@@ -156,7 +158,7 @@ class Reader {
   RandomStream random_;
   Diagnostics& diagnostics_;
   SweepAxis axis_;
-  bool clean_ = true;
+  bool is_valid_ = true;
 };
 
 }  // namespace
@@ -166,12 +168,12 @@ SweepAxis read_axis(const std::string& key, const ConfigNode& node, std::uint64_
   return Reader(key, seed, diagnostics).read(node);
 }
 
-std::string sameness(const std::string& text) {
+std::string canonical_value(const std::string& text) {
   ConfigNode node;
   node.kind = ConfigNode::Kind::scalar;
   node.scalar = text;
   // Integers first: a double would not distinguish all of them.
-  if (std::int64_t whole = 0; read_value(node, &whole)) return fmt::format("{}", whole);
+  if (std::int64_t integer = 0; read_value(node, &integer)) return fmt::format("{}", integer);
   if (double number = 0; read_value(node, &number)) return fmt::format("{}", number);
   return text;
 }

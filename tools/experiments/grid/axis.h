@@ -30,11 +30,12 @@ struct SweepAxis {
 ///     {uniform | log_uniform: {low, high, samples: 8}}    drawn
 ///     {random: {choices: [a, b, c], samples: 2}}          drawn; all once before any repeats
 ///
-/// Besides `node`, drawn values depend only on `seed` and `key`. Errors are added to `diagnostics`.
+/// Drawn values depend only on `node`, `seed` and `key`. Errors are added to `diagnostics`.
 [[nodiscard]] SweepAxis read_axis(const std::string& key, const ConfigNode& node,
                                   std::uint64_t seed, Diagnostics& diagnostics);
 
-/// Equal for two values that are the same number (`0.1`, `0.10`, `1e-1`), or the same text.
-[[nodiscard]] std::string sameness(const std::string& text);
+/// A canonical form of a value: equal for two values that are the same number (`0.1`, `0.10`,
+/// `1e-1`) or the same string.
+[[nodiscard]] std::string canonical_value(const std::string& text);
 
 }  // namespace precast::tools

@@ -24,7 +24,7 @@ class ZipReader {
 
   std::vector<int> read(const ConfigNode& zip) {
     if (zip.kind != Kind::null && zip.kind != Kind::list)
-      wrong(zip, fmt::format("expected [[key, key], ...], got {}", zip.text()));
+      add_error(zip, fmt::format("expected [[key, key], ...], got {}", zip.text()));
     for (std::size_t i = 0; i < zip.items.size(); ++i) read_list(zip.items[i], static_cast<int>(i));
     return list_of_axis_;
   }
@@ -32,27 +32,27 @@ class ZipReader {
  private:
   void read_list(const ConfigNode& list, int number) {
     if (list.kind != Kind::list)
-      wrong(list, fmt::format("expected [key, key], got {}", list.text()));
+      add_error(list, fmt::format("expected [key, key], got {}", list.text()));
     std::optional<std::size_t> length;
     for (const ConfigNode& item : list.items) {
       const auto found = std::ranges::find(names_, item.scalar);
       if (found == names_.end()) {
-        wrong(item, fmt::format("expected the key of an axis, got {}. {}", item.text(),
-                                suggest(item.scalar, names_)));
+        add_error(item, fmt::format("expected the key of an axis, got {}. {}", item.text(),
+                                    suggest(item.scalar, names_)));
         continue;
       }
       const auto axis = static_cast<std::size_t>(found - names_.begin());
       const std::size_t values = axes_[axis].values.size();
-      if (list_of_axis_[axis] >= 0) wrong(item, item.scalar + " is given twice");
+      if (list_of_axis_[axis] >= 0) add_error(item, item.scalar + " is given twice");
       if (length && *length != values)
-        wrong(item, fmt::format("expected {} values, as many as the other axes of the list, got {}",
-                                *length, values));
+        add_error(item, fmt::format("expected {} values, like the other axes of this list, got {}",
+                                    *length, values));
       length = values;
       list_of_axis_[axis] = number;
     }
   }
 
-  void wrong(const ConfigNode& node, const std::string& message) {
+  void add_error(const ConfigNode& node, const std::string& message) {
     diagnostics_.error(node.origin, "zip", message);
   }
 

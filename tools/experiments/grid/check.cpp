@@ -16,11 +16,11 @@ namespace {
 
 /// Each check takes a second, so at most this many trials are checked, even if an axis has a
 /// thousand drawn values.
-constexpr std::size_t kMostChecks = 64;
+constexpr std::size_t kMaxChecks = 64;
 
 /// In a message `command line: KEY: ...`, replaces `command line` by the location of the key in the
 /// sweep.
-std::string place_in_sweep(const Sweep& sweep, const TrialProblem& problem) {
+std::string with_sweep_location(const Sweep& sweep, const TrialProblem& problem) {
   constexpr std::string_view kPlace = "command line: ";
   if (!problem.text.starts_with(kPlace)) return problem.text;
   const std::string rest = problem.text.substr(kPlace.size());
@@ -28,8 +28,8 @@ std::string place_in_sweep(const Sweep& sweep, const TrialProblem& problem) {
   return fmt::format("{}: {}", origin_of(sweep, *problem.trial, key).text(), rest);
 }
 
-/// The settings of a trial that decide which keys it reads, as far as is known: those that are not
-/// `unread`, without the seed.
+/// The values of the settings that may decide which keys a trial reads: all settings except those
+/// in `unread` and the seed.
 std::vector<std::string> read_values(const Trial& trial, const std::set<std::string>& unread) {
   std::vector<std::string> values;
   for (const Setting& setting : trial.settings) {
@@ -39,9 +39,9 @@ std::vector<std::string> read_values(const Trial& trial, const std::set<std::str
   return values;
 }
 
-/// For DryRunOptions::further. Trials that differ only in keys without effect, or in the seed, read
-/// the same keys, so one of them is enough. All trials of a sweep have the same keys in the same
-/// order.
+/// Implements DryRunOptions::further. Trials that differ only in keys without effect, or in the
+/// seed, read the same keys, so one of them is enough. All trials of a sweep have the same keys in
+/// the same order.
 std::optional<std::vector<const Trial*>> further_trials(const Sweep& sweep,
                                                         const std::vector<const Trial*>& checked,
                                                         const std::set<std::string>& unread) {
@@ -51,7 +51,7 @@ std::optional<std::vector<const Trial*>> further_trials(const Sweep& sweep,
   for (const Trial& trial : sweep.trials) {
     if (!known.insert(read_values(trial, unread)).second) continue;
     further.push_back(&trial);
-    if (checked.size() + further.size() > kMostChecks) return std::nullopt;
+    if (checked.size() + further.size() > kMaxChecks) return std::nullopt;
   }
   return further;
 }
@@ -69,13 +69,13 @@ std::vector<const Trial*> covering_trials(const Sweep& sweep) {
       return missing.contains({setting.key, setting.value});
     });
   };
-  while (chosen.size() < kMostChecks && (!missing.empty() || chosen.empty())) {
+  while (chosen.size() < kMaxChecks && (!missing.empty() || chosen.empty())) {
     const auto best = std::ranges::max_element(sweep.trials, {}, gain);
     if (best == sweep.trials.end() || (gain(*best) == 0 && !chosen.empty())) break;
     chosen.push_back(&*best);
     for (const Setting& setting : best->settings) missing.erase({setting.key, setting.value});
   }
-  std::ranges::sort(chosen);  // they are elements of one vector
+  std::ranges::sort(chosen);  // pointers into one vector, so this is the sweep's order
   return chosen;
 }
 
@@ -85,8 +85,9 @@ bool check_trials(const Sweep& sweep, const std::vector<const Trial*>& trials,
                         const std::set<std::string>& unread) {
     return further_trials(sweep, checked, unread);
   };
-  return check_by_dry_run(
-      trials, options, [&](const TrialProblem& problem) { return place_in_sweep(sweep, problem); });
+  return check_by_dry_run(trials, options, [&](const TrialProblem& problem) {
+    return with_sweep_location(sweep, problem);
+  });
 }
 
 }  // namespace precast::tools

@@ -8,7 +8,7 @@
 
 namespace precast::tools {
 
-/// The rule that stops trials with bad results before their end.
+/// The rule that stops trials with bad results early.
 struct EarlyStopOptions {
   enum class Rule { none, median, asha };
   Rule rule = Rule::none;
@@ -43,11 +43,11 @@ class EarlyStop {
   void report(const std::string& trial, std::int64_t epoch, double value);
   /// Whether `trial` should be stopped, given the reports so far. asha: a trial that has passed a
   /// rung is not compared at this rung again.
-  [[nodiscard]] bool stops(const std::string& trial);
+  [[nodiscard]] bool should_stop(const std::string& trial);
   /// asha: chooses among the trials in `stopped` that may continue the one at the furthest rung,
   /// and among several at this rung the best one. The chosen trial passes its rung. @return nothing
   /// if no trial may continue.
-  [[nodiscard]] std::optional<std::string> resumes(const std::vector<std::string>& stopped);
+  [[nodiscard]] std::optional<std::string> trial_to_resume(const std::vector<std::string>& stopped);
   /// The furthest rung that `trial` has passed; -1: none.
   [[nodiscard]] int passed(const std::string& trial) const;
   /// Restores a rung that `trial` had passed before the grid was restarted.
@@ -55,12 +55,12 @@ class EarlyStop {
 
  private:
   using Curve = std::map<std::int64_t, double>;
-  [[nodiscard]] bool below_median(const std::string& trial) const;
+  [[nodiscard]] bool is_below_median(const std::string& trial) const;
   /// The value at `rung`, if `trial` has reached it.
-  [[nodiscard]] std::optional<double> at_rung(const std::string& trial, int rung) const;
+  [[nodiscard]] std::optional<double> value_at_rung(const std::string& trial, int rung) const;
   /// The furthest rung that `trial` has reached; -1: none.
   [[nodiscard]] int reached_rung(const std::string& trial) const;
-  [[nodiscard]] bool in_best_part(const std::string& trial, int rung) const;
+  [[nodiscard]] bool is_in_top_fraction(const std::string& trial, int rung) const;
   [[nodiscard]] std::int64_t rung_epochs(int rung) const;
 
   EarlyStopOptions options_;

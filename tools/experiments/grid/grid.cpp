@@ -5,18 +5,17 @@
 
 #include <algorithm>
 #include <boost/program_options.hpp>
-#include <charconv>
 #include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <system_error>
 #include <utility>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/format.h"
 #include "framework/core/log.h"
-#include "framework/core/progress.h"
+#include "framework/core/parse_number.h"
 #include "framework/core/system.h"
 #include "framework/core/unix_time.h"
 #include "tools/cli/arguments.h"
@@ -63,27 +62,27 @@ Arguments make_arguments() {
   return arguments;
 }
 
-/// @throws ConfigError for two options of which one would have no effect.
-void check_partners(const Arguments& options) {
-  constexpr std::pair<const char*, const char*> kApart[] = {
+/// @throws ConfigError for two options that exclude each other, because one would have no effect.
+void check_exclusive_options(const Arguments& options) {
+  constexpr std::pair<const char*, const char*> kExclusive[] = {
       {"status", "dry-run"},      {"status", "trial"},
       {"status", "slurm-script"}, {"slurm-script", "dry-run"},
       {"slurm-script", "trial"},  {"slurm-script", "json"},
       {"trial", "json"}};
-  for (const auto& [one, other] : kApart) {
+  for (const auto& [one, other] : kExclusive) {
     if (options.has(one) && options.has(other))
       throw ConfigError(fmt::format("expected --{} or --{}, got both", one, other));
   }
 }
 
 /// @return false if a signal stopped the check.
-bool check_new(const Sweep& sweep, SweepFile& file, const DryRunOptions& options) {
-  file.keep_checks_for(options.slots);
+bool check_covering_trials(const Sweep& sweep, SweepFile& file, const DryRunOptions& options) {
+  file.discard_stale_checks(options.slots);
   std::vector<const Trial*> trials = covering_trials(sweep);
   const auto is_checked = [&](const Trial* trial) { return file.is_checked(*trial); };
   if (std::ranges::all_of(trials, is_checked)) return true;
-  // Together with trials that were checked before, because these may be the only ones that read a
-  // key.
+  // Trials that were checked before are checked again, because they may be the only ones that read
+  // a key.
   if (!check_trials(sweep, trials, options)) return false;
   std::erase_if(trials, is_checked);
   file.add_checked(trials);
@@ -92,8 +91,8 @@ bool check_new(const Sweep& sweep, SweepFile& file, const DryRunOptions& options
 
 /// Checks trials of a sweep that may be trained on another host. @return false if a signal stopped
 /// the check.
-bool check_only(const Sweep& sweep, const std::vector<const Trial*>& trials,
-                const std::filesystem::path& program, const std::vector<Slot>& slots) {
+bool check_for_dry_run(const Sweep& sweep, const std::vector<const Trial*>& trials,
+                       const std::filesystem::path& program, const std::vector<Slot>& slots) {
   static_cast<void>(SweepFile(sweep));
   return check_trials(sweep, trials, {.program = program, .slots = slots, .trains_here = false});
 }
@@ -129,7 +128,7 @@ void write_page(const Sweep& sweep, const States& states) {
 }
 
 /// Warns if trials are done, but none of them has the figure to rank by.
-void warn_of_metric(const Sweep& sweep, const ordered_json& grid) {
+void warn_if_metric_is_missing(const Sweep& sweep, const ordered_json& grid) {
   std::set<std::string> figures;
   for (const ordered_json& trial : grid.at("trials")) {
     if (!trial.contains("figures")) continue;
@@ -147,7 +146,7 @@ void warn_of_metric(const Sweep& sweep, const ordered_json& grid) {
 
 void show_results(const Sweep& sweep, const States& states, bool json) {
   const ordered_json grid = describe_grid(sweep, states);
-  warn_of_metric(sweep, grid);
+  warn_if_metric_is_missing(sweep, grid);
   if (json) {
     print_json(grid);
   } else {
@@ -165,12 +164,12 @@ PoolOptions pool_options(const Sweep& sweep, const std::filesystem::path& progra
 
 States read_states(const Sweep& sweep, bool retry_failed) {
   States states = fold_states(read_journals(sweep.folder));
-  if (retry_failed) forget_failures(states);
+  if (retry_failed) reset_failures(states);
   return states;
 }
 
-/// Warns if the results in the folder do not belong to the recipe or the datasets as they are now.
-void warn_of_changes(const Sweep& sweep) {
+/// Warns if the recipe, a plug-in or a dataset has changed since the results in the folder.
+void warn_if_changed(const Sweep& sweep) {
   try {
     static_cast<void>(SweepFile(sweep));
   } catch (const Error& error) {
@@ -179,8 +178,8 @@ void warn_of_changes(const Sweep& sweep) {
 }
 
 /// Records the early stops that a killed grid could not record.
-void stop_at_closed_rungs(GridWatcher& watcher, Journal& journal, States& states) {
-  for (const Trial* trial : watcher.at_closed_rungs()) {
+void record_missed_early_stops(GridWatcher& watcher, Journal& journal, States& states) {
+  for (const Trial* trial : watcher.missed_early_stops()) {
     TrialState& state = states[trial->id];
     const ordered_json record = {{"event", "end"},
                                  {"trial", trial->id},
@@ -201,8 +200,8 @@ ExitCode train_all(const Sweep& sweep, const SweepFile& file, const std::filesys
   GridWatcher watcher(sweep, file, states, journal, slots.size(), std::move(loaders));
   TrialPool pool(pool_options(sweep, program, slots), journal, states, watcher);
   journal.append({{"event", "begin"}, {"slots", slots.size()}, {"time", unix_seconds()}});
-  stop_at_closed_rungs(watcher, journal, states);
-  const std::vector<Trial> trials = sweep.share_loader ? in_cohorts(sweep) : sweep.trials;
+  record_missed_early_stops(watcher, journal, states);
+  const std::vector<Trial> trials = sweep.share_loader ? order_by_cohort(sweep) : sweep.trials;
   const ExitCode code = pool.run(trials);
   journal.append({{"event", "finish"}, {"time", unix_seconds()}});
   return code;
@@ -238,7 +237,7 @@ std::vector<Slot> slots_of(const Sweep& sweep, bool is_dry_run) {
 int run_all(const Sweep& sweep, const std::filesystem::path& program, const Arguments& options) {
   const std::vector<Slot> slots = slots_of(sweep, options.has("dry-run"));
   if (options.has("dry-run")) {
-    if (!check_only(sweep, covering_trials(sweep), program, slots)) return stopped_job();
+    if (!check_for_dry_run(sweep, covering_trials(sweep), program, slots)) return report_stopped();
     print_trials(sweep, slots, options.has("json"));
     return 0;
   }
@@ -247,21 +246,21 @@ int run_all(const Sweep& sweep, const std::filesystem::path& program, const Argu
   SweepFile file(sweep);
   // A key that an older version accepted must not make the results of a grid unusable.
   const bool is_new = read_journals(sweep.folder, /*warns=*/false).empty();
-  if (!check_new(sweep, file,
-                 {.program = program,
-                  .slots = slots,
-                  .unread = is_new ? UnreadSettings::refuse : UnreadSettings::warn}))
-    return stopped_job();
-  file.tie();
+  if (!check_covering_trials(sweep, file,
+                             {.program = program,
+                              .slots = slots,
+                              .unread = is_new ? UnreadSettings::reject : UnreadSettings::warn}))
+    return report_stopped();
+  file.ensure_written();
   Journal journal(sweep.folder / "results.jsonl");
   States states = read_states(sweep, options.has("retry-failed"));
   const ExitCode code = train_all(sweep, file, program, slots, journal, states);
   write_page(sweep, states);
   if (code == ExitCode::usage)
     throw ConfigError(
-        "a trial's recipe, keys or program are invalid, so all trials of this sweep would fail; "
-        "see above");
-  if (code == ExitCode::preempted) return stopped_job();
+        "a trial's recipe, keys or program is invalid; see above. The grid has stopped, because "
+        "its other trials would probably fail in the same way");
+  if (code == ExitCode::preempted) return report_stopped();
   show_results(sweep, states, options.has("json"));
   return static_cast<int>(code);
 }
@@ -269,9 +268,9 @@ int run_all(const Sweep& sweep, const std::filesystem::path& program, const Argu
 /// Shows the progress of one trial, and checks its recipe whenever it starts.
 class TaskDisplay final : public PoolDisplay {
  public:
-  TaskDisplay(const std::vector<Trial>& alone, const SweepFile& file, const States& states,
+  TaskDisplay(const std::vector<Trial>& trials, const SweepFile& file, const States& states,
               const std::string& metric)
-      : PoolDisplay(alone, states, 1, metric), file_(file) {}
+      : PoolDisplay(trials, states, 1, metric), file_(file) {}
   void starting(const Trial& /*trial*/) override { file_.check(); }
 
  private:
@@ -282,16 +281,14 @@ class TaskDisplay final : public PoolDisplay {
 std::size_t find_trial(const Sweep& sweep, const std::string& text) {
   const auto named = std::ranges::find(sweep.trials, text, &Trial::id);
   if (named != sweep.trials.end()) return static_cast<std::size_t>(named - sweep.trials.begin());
-  std::size_t index = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, failure] = std::from_chars(text.data(), end, index);
-  if (failure != std::errc{} || rest != end || index >= sweep.trials.size()) {
+  const auto index = parse_number<std::size_t>(text);
+  if (!index || *index >= sweep.trials.size()) {
     throw ConfigError(fmt::format(
         "--trial: expected the name of a trial of {}, or its index, 0 to {}, got '{}'. If the "
         "sweep has changed since `--slurm-script`, make a new script",
         sweep.path.string(), sweep.trials.size() - 1, text));
   }
-  return index;
+  return *index;
 }
 
 /// Trains one trial with all GPUs and cores of this process, as a task of a Slurm array.
@@ -302,22 +299,22 @@ int run_one(const Sweep& sweep, const std::filesystem::path& program, const Argu
                   .gpu = fmt::format("{}", fmt::join(visible_gpus(), ",")),
                   .cores = allowed_cores()};
   if (options.has("dry-run")) {
-    if (!check_only(sweep, {&trial}, program, {slot})) return stopped_job();
+    if (!check_for_dry_run(sweep, {&trial}, program, {slot})) return report_stopped();
     print_trial(sweep, index);
     return 0;
   }
   create_folders(sweep.folder);
   const FileLock lock = lock_job_folder(sweep.folder, FileLock::Kind::shared);
   SweepFile file(sweep);
-  file.tie();
-  // Not named after the index, which is that of another trial if the sweep is extended.
+  file.ensure_written();
+  // Not named after the index, because a trial's index changes if the sweep is extended.
   Journal journal(sweep.folder / fmt::format("results-{}.jsonl", trial.id));
   States states = read_states(sweep, options.has("retry-failed"));
   // A task does not see the whole grid: it neither writes the page nor stops trials early.
-  const std::vector<Trial> alone = {trial};
-  TaskDisplay display(alone, file, states, sweep.metric);
+  const std::vector<Trial> trials = {trial};
+  TaskDisplay display(trials, file, states, sweep.metric);
   TrialPool pool(pool_options(sweep, program, {slot}), journal, states, display);
-  return static_cast<int>(pool.run(alone));
+  return static_cast<int>(pool.run(trials));
 }
 
 }  // namespace
@@ -327,17 +324,18 @@ int run_grid(const std::vector<std::string>& args) {
   const std::vector<Override> overrides = take_overrides(own);
   Arguments options = make_arguments();
   if (!options.parse(own)) return 0;
-  check_partners(options);
+  check_exclusive_options(options);
   const Sweep sweep = read_sweep(options.text("SWEEP.yaml"), overrides);
-  const std::filesystem::path program =
-      options.has("program") ? std::filesystem::absolute(options.text("program")) : own_program();
+  const std::filesystem::path program = options.has("program")
+                                            ? std::filesystem::absolute(options.text("program"))
+                                            : executable_path();
   if (options.has("slurm-script")) {
     create_folders(sweep.folder);
     fmt::print("{}", slurm_script(sweep, program));
     return 0;
   }
   if (options.has("status")) {
-    warn_of_changes(sweep);
+    warn_if_changed(sweep);
     const States states = read_states(sweep, false);
     write_page(sweep, states);
     show_results(sweep, states, options.has("json"));

@@ -4,14 +4,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <numeric>
 #include <optional>
 #include <set>
 
-#include "framework/core/progress.h"
+#include "framework/core/format.h"
+#include "framework/core/parse_number.h"
 #include "tools/report/chart/heat_map.h"
 #include "tools/report/chart/parallel_coordinates.h"
 #include "tools/report/chart/svg.h"
@@ -21,25 +21,22 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// The maximum number of rows and of columns of a heat map. Larger ones are unreadable and do not
-/// fit on a page.
-constexpr std::size_t kMostCells = 20;
+/// The maximum number of rows and of columns of a heat map. Larger heat maps are unreadable and do
+/// not fit on a page.
+constexpr std::size_t kMaxCells = 20;
 /// An axis with at most this many values shows them at equal distances and labels each of them.
-constexpr std::size_t kMostNames = 8;
+constexpr std::size_t kMaxNames = 8;
 /// An axis with at least this ratio of maximum to minimum is logarithmic.
-constexpr double kWide = 30;
-constexpr std::size_t kMostLines = 500, kMostCurves = 200, kNamedCurves = 3;
+constexpr double kMinLogRatio = 30;
+constexpr std::size_t kMaxLines = 500, kMaxCurves = 200, kNamedCurves = 3;
 
 std::optional<double> number_of(const std::string& text) {
-  double value = 0;
-  const char* const end = text.data() + text.size();
-  const auto read = std::from_chars(text.data(), end, value);
-  if (read.ec != std::errc() || read.ptr != end || !std::isfinite(value)) return std::nullopt;
-  return value;
+  const auto value = parse_number<double>(text);
+  return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
 /// Sets the labels and numbers of the axes, and sorts values that are numbers.
-void complete(std::vector<GridAxis>& axes) {
+void set_labels_and_numbers(std::vector<GridAxis>& axes) {
   const auto last_part = [](const std::string& key) { return key.substr(key.rfind('.') + 1); };
   for (GridAxis& axis : axes) {
     const auto alike = std::ranges::count_if(
@@ -57,53 +54,54 @@ std::string setting_of(const ordered_json& entry, const GridAxis& axis) {
   return entry.at("settings").at(axis.key);
 }
 
-using Places = std::pair<std::size_t, std::size_t>;
+using IndexPair = std::pair<std::size_t, std::size_t>;
 
-Places places_of(const ordered_json& entry, const GridAxis& x, const GridAxis& y) {
-  return {x.place(setting_of(entry, x)), y.place(setting_of(entry, y))};
+IndexPair indices_of(const ordered_json& entry, const GridAxis& x, const GridAxis& y) {
+  return {x.position(setting_of(entry, x)), y.position(setting_of(entry, y))};
 }
 
 /// The number of combinations of the two axes' values that occur in the grid.
 std::size_t combinations(const ordered_json& grid, const GridAxis& x, const GridAxis& y) {
-  std::map<Places, int> seen;
-  for (const ordered_json& entry : grid.at("ranking")) ++seen[places_of(entry, x, y)];
+  std::map<IndexPair, int> seen;
+  for (const ordered_json& entry : grid.at("ranking")) ++seen[indices_of(entry, x, y)];
   return seen.size();
 }
 
-/// The two axes that a heat map shows best.
-std::optional<Places> choose_axes(const ordered_json& grid, const std::vector<GridAxis>& axes) {
-  std::optional<Places> best;
+/// The x and y axes of the heat map; nothing if no two axes are suitable.
+std::optional<IndexPair> choose_axes(const ordered_json& grid, const std::vector<GridAxis>& axes) {
+  std::optional<IndexPair> best;
   std::size_t most = 0;
   for (std::size_t i = 0; i < axes.size(); ++i) {
     for (std::size_t k = i + 1; k < axes.size(); ++k) {
       const std::size_t cells = axes[i].values.size() * axes[k].values.size();
-      if (std::max(axes[i].values.size(), axes[k].values.size()) > kMostCells || cells <= most)
+      if (std::max(axes[i].values.size(), axes[k].values.size()) > kMaxCells || cells <= most)
         continue;
       // A map that is half empty comes from axes that are zipped or drawn together.
       if (2 * combinations(grid, axes[i], axes[k]) <= cells) continue;
       most = cells;
       // The axis with more values is horizontal.
-      best = axes[i].values.size() >= axes[k].values.size() ? Places{i, k} : Places{k, i};
+      best = axes[i].values.size() >= axes[k].values.size() ? IndexPair{i, k} : IndexPair{k, i};
     }
   }
   return best;
 }
 
-std::string averaged_over(const std::vector<GridAxis>& axes, const Places& shown) {
+std::string averaged_over(const std::vector<GridAxis>& axes, const IndexPair& shown) {
   std::vector<std::string> others;
   for (std::size_t i = 0; i < axes.size(); ++i) {
     if (i != shown.first && i != shown.second) others.push_back(axes[i].label);
   }
   if (others.empty()) return "";
-  return fmt::format("Each cell of the heat map is the mean over {} of the results so far.",
+  return fmt::format("Each cell of the heat map is the mean of the results so far over {}.",
                      fmt::join(others, ", "));
 }
 
 ParallelAxis parallel_axis(const GridAxis& axis) {
   ParallelAxis drawn{.label = axis.label};
-  if (axis.values.size() <= kMostNames || axis.numbers.empty()) {
+  if (axis.values.size() <= kMaxNames || axis.numbers.empty()) {
     drawn.names = axis.values;
-  } else if (axis.numbers.front() > 0 && axis.numbers.back() / axis.numbers.front() >= kWide) {
+  } else if (axis.numbers.front() > 0 &&
+             axis.numbers.back() / axis.numbers.front() >= kMinLogRatio) {
     drawn.scale = Scale::logarithmic;
   }
   return drawn;
@@ -116,13 +114,13 @@ std::string settings_text(const ordered_json& entry, const std::vector<GridAxis>
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-/// The trials with a curve: first the finished trials, then the others; in both groups, better
+/// The trials with a curve: first those with a result, then those without; in both groups, better
 /// trials come first.
 std::vector<std::string> by_result(const ordered_json& grid,
                                    const std::map<std::string, std::vector<LinePoint>>& curves) {
   const double sign = grid.at("maximise").get<bool>() ? -1 : 1;
-  using Place = std::pair<int, double>;
-  std::vector<std::pair<Place, std::string>> order;
+  using SortKey = std::pair<int, double>;
+  std::vector<std::pair<SortKey, std::string>> order;
   for (const ordered_json& trial : grid.at("trials")) {
     const auto curve = curves.find(trial.at("trial"));
     if (curve == curves.end() || curve->second.empty()) continue;
@@ -131,21 +129,22 @@ std::vector<std::string> by_result(const ordered_json& grid,
     const double figure = value.is_number() ? sign * value.get<double>() : HUGE_VAL;
     order.push_back({{done ? 0 : 1, figure}, curve->first});
   }
-  std::ranges::stable_sort(order, {}, &std::pair<Place, std::string>::first);
+  std::ranges::stable_sort(order, {}, &std::pair<SortKey, std::string>::first);
   std::vector<std::string> trials;
-  for (auto& [place, trial] : order) trials.push_back(std::move(trial));
+  for (auto& [position, trial] : order) trials.push_back(std::move(trial));
   return trials;
 }
 
 /// Mean results by the values of two axes, averaged over the other settings.
-std::map<Places, double> means_by(const ordered_json& grid, const GridAxis& x, const GridAxis& y) {
-  std::map<Places, std::vector<double>> results;
+std::map<IndexPair, double> means_by(const ordered_json& grid, const GridAxis& x,
+                                     const GridAxis& y) {
+  std::map<IndexPair, std::vector<double>> results;
   for (const ordered_json& entry : grid.at("ranking")) {
-    if (entry.contains("mean")) results[places_of(entry, x, y)].push_back(entry.at("mean"));
+    if (entry.contains("mean")) results[indices_of(entry, x, y)].push_back(entry.at("mean"));
   }
-  std::map<Places, double> means;
-  for (const auto& [places, values] : results)
-    means[places] =
+  std::map<IndexPair, double> means;
+  for (const auto& [indices, values] : results)
+    means[indices] =
         std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
   return means;
 }
@@ -155,9 +154,9 @@ std::vector<double> line_values(const ordered_json& entry, const std::vector<Gri
                                 const ParallelCoordinates& chart) {
   std::vector<double> values;
   for (std::size_t i = 0; i < axes.size(); ++i) {
-    const std::size_t place = axes[i].place(setting_of(entry, axes[i]));
-    values.push_back(chart.axes[i].names.empty() ? axes[i].numbers[place]
-                                                 : static_cast<double>(place));
+    const std::size_t position = axes[i].position(setting_of(entry, axes[i]));
+    values.push_back(chart.axes[i].names.empty() ? axes[i].numbers[position]
+                                                 : static_cast<double>(position));
   }
   values.push_back(entry.at("mean"));
   return values;
@@ -165,7 +164,7 @@ std::vector<double> line_values(const ordered_json& entry, const std::vector<Gri
 
 }  // namespace
 
-std::size_t GridAxis::place(const std::string& value) const {
+std::size_t GridAxis::position(const std::string& value) const {
   return static_cast<std::size_t>(std::ranges::find(values, value) - values.begin());
 }
 
@@ -182,7 +181,7 @@ std::vector<GridAxis> grid_axes(const ordered_json& grid) {
     }
   }
   std::erase_if(axes, [](const GridAxis& axis) { return axis.values.size() < 2; });
-  complete(axes);
+  set_labels_and_numbers(axes);
   return axes;
 }
 
@@ -199,7 +198,7 @@ GridChart grid_heat_map(const ordered_json& grid) {
               .rows = {y.values.rbegin(), y.values.rend()},
               .values = {},
               .value_label = metric};
-  const std::map<Places, double> means = means_by(grid, x, y);
+  const std::map<IndexPair, double> means = means_by(grid, x, y);
   if (means.empty()) return {};
   for (std::size_t row = y.values.size(); row-- > 0;) {
     map.values.emplace_back();
@@ -219,7 +218,7 @@ GridChart grid_parallel_coordinates(const ordered_json& grid) {
   chart.axes.push_back({.label = metric});
   std::size_t results = 0;
   for (const ordered_json& entry : grid.at("ranking")) {
-    if (!entry.contains("mean") || ++results > kMostLines) continue;
+    if (!entry.contains("mean") || ++results > kMaxLines) continue;
     const bool best = results == 1 && entry.at("complete");
     chart.lines.push_back({.label = settings_text(entry, axes),
                            .values = line_values(entry, axes, chart),
@@ -228,8 +227,8 @@ GridChart grid_parallel_coordinates(const ordered_json& grid) {
   if (chart.lines.size() < 2 || axes.empty()) return {};
   GridChart drawn{parallel_coordinates_svg(chart), ""};
   if (chart.lines.front().emphasised) drawn.remark = "The thick line is the best combination.";
-  if (results > kMostLines)
-    drawn.remark += fmt::format(" The best {} of {} are drawn.", kMostLines, results);
+  if (results > kMaxLines)
+    drawn.remark += fmt::format(" The best {} of {} are drawn.", kMaxLines, results);
   return drawn;
 }
 
@@ -238,12 +237,12 @@ GridChart grid_curves(const ordered_json& grid, const std::string& figure,
   const std::vector<std::string> trials = by_result(grid, curves);
   if (trials.empty()) return {};
   LineChart chart{.title = figure + " after each epoch",
-                  .x = {.label = "epochs", .whole = true},
+                  .x = {.label = "epochs", .integer = true},
                   .y = {.label = figure},
                   .width = 1180,
                   .height = 400};
   const std::size_t named = std::min(kNamedCurves, trials.size()), rest = trials.size() - named;
-  const std::size_t drawn = std::min(kMostCurves, rest);
+  const std::size_t drawn = std::min(kMaxCurves, rest);
   // The other curves are chosen evenly from good to bad, and drawn from bad to good, so that better
   // curves are on top.
   for (std::size_t i = drawn; i-- > 0;) {

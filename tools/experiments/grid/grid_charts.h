@@ -20,7 +20,7 @@ struct GridAxis {
   std::vector<double> numbers;
 
   /// Index into `values`.
-  [[nodiscard]] std::size_t place(const std::string& value) const;
+  [[nodiscard]] std::size_t position(const std::string& value) const;
 };
 
 /// The axes with more than one value. @param grid the result of describe_grid().

@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "framework/core/file.h"
-#include "framework/core/progress.h"
+#include "framework/core/format.h"
 #include "tools/experiments/grid/grid_charts.h"
 #include "tools/experiments/grid/ranking.h"
 #include "tools/experiments/grid/recipe_metric.h"
@@ -19,9 +19,9 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// Rows of a table: the rows that are visible at first, and the limit of all rows. A page with more
-/// is slow to open.
-constexpr std::size_t kShownRows = 50, kMostRows = 1000;
+/// The number of rows of a table that are visible at first, and the maximum number of rows: a page
+/// with more is slow to open.
+constexpr std::size_t kShownRows = 50, kMaxRows = 1000;
 
 int count_of(const ordered_json& grid, const char* status) {
   return grid.at("counts").value(status, 0);
@@ -47,7 +47,7 @@ HtmlCell trial_link(const std::string& trial) {
   return {.text = trial, .link = "runs/" + trial + "/"};
 }
 
-void add_answer(HtmlPage& page, const Sweep& sweep, const ordered_json& grid) {
+void add_summary(HtmlPage& page, const Sweep& sweep, const ordered_json& grid) {
   const ordered_json& best = grid.at("ranking").at(0);
   std::vector<HtmlFigure> figures = {
       {best.at("complete") ? figure_text(best.at("mean"), sweep.metric) : "-",
@@ -78,10 +78,10 @@ void add_notices(HtmlPage& page, const ordered_json& grid) {
 
 using Rows = std::vector<std::vector<HtmlCell>>;
 
-/// Shows the first rows, and folds the others.
+/// Shows the first kShownRows rows; further rows, up to kMaxRows, are folded.
 void add_rows(HtmlPage& page, HtmlTable table, const Rows& rows) {
   const std::size_t shown = std::min(kShownRows, rows.size());
-  const std::size_t all = std::min(kMostRows, rows.size());
+  const std::size_t all = std::min(kMaxRows, rows.size());
   const auto part = [&](std::size_t from, std::size_t to) {
     table.rows = {rows.begin() + static_cast<std::ptrdiff_t>(from),
                   rows.begin() + static_cast<std::ptrdiff_t>(to)};
@@ -187,7 +187,7 @@ void add_trials(HtmlPage& page, const Sweep& sweep, const ordered_json& grid) {
 }  // namespace
 
 std::string GridPage::curve_figure() const {
-  return is_of_epochs(sweep_.metric) ? sweep_.metric : "top_1";
+  return is_per_epoch(sweep_.metric) ? sweep_.metric : "top_1";
 }
 
 void GridPage::read_curves(const std::map<std::string, TrialState>& states) {
@@ -218,7 +218,7 @@ void GridPage::write(const std::map<std::string, TrialState>& states) {
       sweep_.path.stem().string(),
       fmt::format("grid of {} with the recipe {}", format_count(grid.at("trials").size(), "trial"),
                   sweep_.recipe.string()));
-  add_answer(page, sweep_, grid);
+  add_summary(page, sweep_, grid);
   add_notices(page, grid);
   add_ranking(page, sweep_, grid);
   add_charts(page, "What the settings do", {grid_heat_map(grid), grid_parallel_coordinates(grid)});

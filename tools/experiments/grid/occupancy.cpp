@@ -19,7 +19,7 @@ struct Session {
       running[trial] = last = time;
     } else if (const auto start = running.find(trial); event == "end" && start != running.end()) {
       last = time;
-      total.busy += time - start->second;
+      total.busy_seconds += time - start->second;
       running.erase(start);
     } else if (event == "finish") {
       last = time;
@@ -27,9 +27,9 @@ struct Session {
   }
 
   void close(Occupancy& total) const {
-    total.wall += last - begin;
-    total.slot_time += slots * (last - begin);
-    for (const auto& [trial, start] : running) total.busy += last - start;
+    total.wall_seconds += last - begin;
+    total.slot_seconds += slots * (last - begin);
+    for (const auto& [trial, start] : running) total.busy_seconds += last - start;
   }
 };
 

@@ -11,12 +11,12 @@ inline constexpr const char* kTaskSlot = "task";
 /// Slot usage of a grid, in seconds, over all runs of its command.
 struct Occupancy {
   /// Time during which `precast grid` was running.
-  double wall = 0;
+  double wall_seconds = 0;
   /// Slot time available in that period.
-  double slot_time = 0;
+  double slot_seconds = 0;
   /// Slot time used by trials. If `precast grid` was killed, its trials count as running until its
   /// last record.
-  double busy = 0;
+  double busy_seconds = 0;
 };
 
 /// Computes the slot usage from the journal, to which a grid writes `{"event": "begin", "slots",

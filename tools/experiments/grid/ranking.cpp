@@ -100,12 +100,12 @@ ordered_json describe_group(const Sweep& sweep, const Group& group) {
 
 std::vector<Group> gather(const Sweep& sweep, const ordered_json& trials) {
   std::vector<Group> groups;
-  std::map<std::vector<std::string>, std::size_t> places;
+  std::map<std::vector<std::string>, std::size_t> group_index;
   for (std::size_t i = 0; i < sweep.trials.size(); ++i) {
     const std::vector<std::string> values = group_of(sweep, sweep.trials[i]);
-    const auto [place, added] = places.emplace(values, groups.size());
+    const auto [it, added] = group_index.emplace(values, groups.size());
     if (added) groups.push_back({.values = values});
-    Group& group = groups[place->second];
+    Group& group = groups[it->second];
     const ordered_json& trial = trials.at(i);
     ++group.counts[trial.at("status")];
     group.trials.push_back(trial.at("trial"));
@@ -174,9 +174,9 @@ ordered_json describe_grid(const Sweep& sweep, const std::map<std::string, Trial
                        {"maximise", sweep.maximise},
                        {"counts", counts},
                        {"seconds", seconds},
-                       {"wall_seconds", slots.wall},
-                       {"slot_seconds", slots.slot_time},
-                       {"busy_seconds", slots.busy}};
+                       {"wall_seconds", slots.wall_seconds},
+                       {"slot_seconds", slots.slot_seconds},
+                       {"busy_seconds", slots.busy_seconds}};
   if (const auto shared = count_shared_decodes(sweep.folder))
     grid["shared_loaders"] = {{"samples_decoded", shared->decoded},
                               {"samples_delivered", shared->delivered},

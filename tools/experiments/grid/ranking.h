@@ -16,10 +16,10 @@ namespace precast::tools {
 /// "trials"}`.
 ///
 /// `ranking` has one entry for each combination of axes with its mean and 95 % interval over seeds
-/// (null: fewer than two), best first. Combinations with equal means have the same `rank`.
-/// Combinations with a trial that has no result (yet) have none (null) and follow the `complete`
-/// ones, whatever their mean; those without any result are last. `trials` are in the
-/// sweep's order, each with its status: a TrialStatus or `running`. Those that are not done have
+/// (null: fewer than two), best first. Combinations with equal means have the same `rank`. If any
+/// trial of a combination has no result (yet), its `rank` is null and it follows the `complete`
+/// combinations, whatever its mean; combinations without any result are last. `trials` are in the
+/// sweep's order, each with its status: a TrialStatus or `running`. Trials that are not done have
 /// the figure of their last epoch and, if there is one, the reason.
 [[nodiscard]] nlohmann::ordered_json describe_grid(const Sweep& sweep,
                                                    const std::map<std::string, TrialState>& states);

@@ -13,11 +13,11 @@ namespace precast::tools {
 namespace {
 
 /// The cause is searched for in this many bytes at the end of the output. It is shortened to
-/// kLongest bytes.
+/// kMaxReasonBytes bytes.
 constexpr std::uintmax_t kTail = 8192;
-constexpr std::size_t kLongest = 300;
+constexpr std::size_t kMaxReasonBytes = 300;
 
-/// Removes the launcher's prefix `[rank N] ` of lines of other ranks than zero.
+/// Removes the prefix `[rank N] `, which the launcher adds to the lines of ranks other than zero.
 void remove_rank(std::string& line) {
   constexpr std::string_view kRank = "[rank ";
   constexpr std::string_view kEnd = "] ";
@@ -40,9 +40,9 @@ std::string last_error(const std::filesystem::path& output, std::uintmax_t begin
   std::string error, launcher;
   for (std::string line; std::getline(file, line);) {
     if (line.starts_with(kLauncher) && launcher.empty())
-      launcher = line.substr(kLauncher.size(), kLongest);
+      launcher = line.substr(kLauncher.size(), kMaxReasonBytes);
     remove_rank(line);
-    if (line.starts_with(kError)) error = line.substr(kError.size(), kLongest);
+    if (line.starts_with(kError)) error = line.substr(kError.size(), kMaxReasonBytes);
   }
   return error.empty() ? launcher : error;
 }
@@ -53,7 +53,7 @@ std::string reason_of(const Trial& trial, const TrialState& state) {
   if (state.status == TrialStatus::stopped) return "stopped early";
   if (state.status != TrialStatus::failed && state.status != TrialStatus::diverged) return {};
   const std::string error = last_error(trial.run_folder() / "output", state.output_begin);
-  const std::string end = end_text(state.exit_code);
+  const std::string end = exit_text(state.exit_code);
   return error.empty() ? end : fmt::format("{}: {}", end, error);
 }
 

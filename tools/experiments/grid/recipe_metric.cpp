@@ -20,8 +20,8 @@ constexpr const char* kClassMetric = "top_1";
 constexpr std::string_view kBestKey = "validation.best_metric";
 constexpr std::string_view kMetricsKey = "validation.metrics";
 constexpr std::string_view kLossKey = "training.loss";
-/// More combinations of these keys are not compared.
-constexpr std::size_t kMostCombinations = 1000;
+/// If there are more combinations of these keys, their metrics are not compared.
+constexpr std::size_t kMaxCombinations = 1000;
 
 /// The name in summary.json of a metric that the recipe lists.
 std::string figure_of(const ConfigNode& listed) {
@@ -46,17 +46,17 @@ ConfigNode zip_of(const std::vector<SweepAxis>& axes, ConfigNode zip) {
 /// The metric of a run of the recipe with these settings.
 std::string metric_with(const ConfigNode& recipe, const std::vector<Setting>& settings) {
   // The first default metric of each loss whose targets are not class indices (recipes/README.md).
-  static const std::map<std::string, std::string, std::less<>> kUsual = {
+  static const std::map<std::string, std::string, std::less<>> kDefaultMetrics = {
       {"mse", "r2"},
       {"l1", "r2"},
       {"huber", "r2"},
       {"multi_label_bce", "map"},
       {"pixel_cross_entropy", "mean_iou"}};
   if (std::string best = value_of(kBestKey, recipe, settings).scalar; !best.empty()) return best;
-  const auto usual = kUsual.find(value_of(kLossKey, recipe, settings).scalar);
-  if (usual == kUsual.end()) return kClassMetric;
+  const auto default_metric = kDefaultMetrics.find(value_of(kLossKey, recipe, settings).scalar);
+  if (default_metric == kDefaultMetrics.end()) return kClassMetric;
   const ConfigNode metrics = value_of(kMetricsKey, recipe, settings);
-  if (metrics.kind == Kind::null) return usual->second;
+  if (metrics.kind == Kind::null) return default_metric->second;
   return metrics.items.empty() ? "val_loss" : figure_of(metrics.items[0]);
 }
 
@@ -74,10 +74,10 @@ std::string metric_of(const std::filesystem::path& recipe, const std::vector<Swe
     return axis.key == kBestKey || axis.key == kMetricsKey || axis.key == kLossKey;
   });
   std::set<std::string> metrics;
-  Diagnostics wrong;  // read_sweep() reports mistakes in `zip`
-  const AxisProduct product(deciding, zip_of(deciding, zip), wrong);
+  Diagnostics zip_diagnostics;  // read_sweep() reports mistakes in `zip`
+  const AxisProduct product(deciding, zip_of(deciding, zip), zip_diagnostics);
   const std::size_t count =
-      wrong.errors().empty() ? product.size(kMostCombinations).value_or(0) : 0;
+      zip_diagnostics.errors().empty() ? product.size(kMaxCombinations).value_or(0) : 0;
   for (std::size_t number = 0; number < count; ++number)
     metrics.insert(metric_with(sections, product.settings(number)));
   if (metrics.size() == 1) return *metrics.begin();
@@ -85,11 +85,11 @@ std::string metric_of(const std::filesystem::path& recipe, const std::vector<Swe
   return metric_with(sections, AxisProduct(deciding, {}, ignored).settings(0));
 }
 
-bool is_of_epochs(std::string_view figure) {
-  constexpr std::string_view kOfTheRun[] = {
-      "epochs",        "eval_minutes", "images_per_second", "replaced_samples",
-      "train_minutes", "val_images",   "wait_minutes",      "world_size"};
-  return std::ranges::find(kOfTheRun, figure) == std::ranges::end(kOfTheRun);
+bool is_per_epoch(std::string_view figure) {
+  constexpr std::string_view kPerRun[] = {"epochs",           "eval_minutes",  "images_per_second",
+                                          "replaced_samples", "train_minutes", "val_images",
+                                          "wait_minutes",     "world_size"};
+  return std::ranges::find(kPerRun, figure) == std::ranges::end(kPerRun);
 }
 
 }  // namespace precast::tools

@@ -15,12 +15,12 @@ namespace precast::tools {
 /// for precast's losses whose targets are not class indices. For these it is the first entry of
 /// validation.metrics (val_loss if the list is empty), or the loss's first default metric if the
 /// key is missing. Errors in the file are ignored here; training reports them.
-/// @param axes take precedence over the recipe. If their values lead to different metrics, only
-/// axes with one value count. @param zip the sweep's `zip`.
+/// @param axes take precedence over the recipe. If their values lead to different metrics, axes
+/// with more than one value are ignored. @param zip the sweep's `zip`.
 [[nodiscard]] std::string metric_of(const std::filesystem::path& recipe,
                                     const std::vector<SweepAxis>& axes, const ConfigNode& zip);
 
 /// Whether the log of a run has the figure of summary.json for each epoch, not only for the run.
-[[nodiscard]] bool is_of_epochs(std::string_view figure);
+[[nodiscard]] bool is_per_epoch(std::string_view figure);
 
 }  // namespace precast::tools

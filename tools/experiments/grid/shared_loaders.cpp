@@ -26,8 +26,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr const char* kLoaderFolder = "loaders";
 /// How long a loader waits for the rest of its cohort after the first trial has joined.
-constexpr int kPatienceS = 60;
-constexpr auto kMostEnd = std::chrono::seconds(5);
+constexpr int kJoinTimeoutS = 60;
+constexpr auto kMaxEnd = std::chrono::seconds(5);
 
 /// Keys and sections whose values can change batches.
 constexpr std::string_view kLoadingKeys[] = {"data.",
@@ -77,7 +77,7 @@ std::string first_error(const std::filesystem::path& output) {
 
 }  // namespace
 
-std::string loading_of(const Trial& trial) {
+std::string loading_key_of(const Trial& trial) {
   std::string text = trial.recipe.string();
   std::vector<Setting> settings = trial.settings;
   std::ranges::sort(settings, {}, &Setting::key);
@@ -86,11 +86,11 @@ std::string loading_of(const Trial& trial) {
   return text;
 }
 
-std::vector<Trial> in_cohorts(const Sweep& sweep) {
+std::vector<Trial> order_by_cohort(const Sweep& sweep) {
   std::map<std::string, std::size_t> groups;
   std::vector<std::pair<std::size_t, const Trial*>> order;
   for (const Trial& trial : sweep.trials)
-    order.emplace_back(groups.emplace(loading_of(trial), groups.size()).first->second, &trial);
+    order.emplace_back(groups.emplace(loading_key_of(trial), groups.size()).first->second, &trial);
   std::ranges::stable_sort(order, {}, &std::pair<std::size_t, const Trial*>::first);
   std::vector<Trial> trials;
   for (const auto& [group, trial] : order) trials.push_back(*trial);
@@ -99,44 +99,44 @@ std::vector<Trial> in_cohorts(const Sweep& sweep) {
 
 SharedLoaders::SharedLoaders(const Sweep& sweep, std::filesystem::path program,
                              const std::vector<Slot>& slots,
-                             std::chrono::milliseconds longest_start)
-    : folder_(sweep.folder), program_(std::move(program)), longest_start_(longest_start) {
+                             std::chrono::milliseconds start_timeout)
+    : folder_(sweep.folder), program_(std::move(program)), start_timeout_(start_timeout) {
   std::set<int> all;
   for (const Slot& slot : slots) all.insert(slot.cores.begin(), slot.cores.end());
   cores_.assign(all.begin(), all.end());
 }
 
 SharedLoaders::~SharedLoaders() {
-  for (const Cohort& cohort : cohorts_) cohort.process->ask_to_stop();
+  for (const Cohort& cohort : cohorts_) cohort.process->request_stop();
   // Before they end, the loaders record how many samples they have loaded.
-  const auto until = Clock::now() + kMostEnd;
+  const auto until = Clock::now() + kMaxEnd;
   const auto runs = [](const Cohort& cohort) { return !cohort.process->poll(); };
   while (std::ranges::any_of(cohorts_, runs) && Clock::now() < until)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
 }
 
-SharedLoaders::Cohort* SharedLoaders::newest(const std::string& loading) {
+SharedLoaders::Cohort* SharedLoaders::newest(const std::string& loading_key) {
   for (auto cohort = cohorts_.rbegin(); cohort != cohorts_.rend(); ++cohort)
-    if (cohort->loading == loading) return &*cohort;
+    if (cohort->loading_key == loading_key) return &*cohort;
   return nullptr;
 }
 
 bool SharedLoaders::is_starting(Cohort& cohort) {
   if (cohort.ready) return false;
   if (cohort.process->poll()) {
-    unloadable_.insert(cohort.loading);
+    failed_keys_.insert(cohort.loading_key);
     return false;
   }
   try {
     static_cast<void>(data::read_ring_description(cohort.ring));
     cohort.ready = true;
   } catch (const Error&) {
-    if (Clock::now() - cohort.start < longest_start_) return true;
+    if (Clock::now() - cohort.start < start_timeout_) return true;
     cohort.ready = true;
     log_warning(
         "a loader process has not made its ring after {} s: {}. Its trials load their batches "
         "themselves",
-        std::chrono::duration<double>(longest_start_).count(), first_error(cohort.output));
+        std::chrono::duration<double>(start_timeout_).count(), first_error(cohort.output));
   }
   return false;
 }
@@ -144,20 +144,20 @@ bool SharedLoaders::is_starting(Cohort& cohort) {
 std::optional<std::vector<std::string>> SharedLoaders::prepare(const NextStart& next) {
   for (Cohort& cohort : cohorts_)
     if (is_starting(cohort)) return std::nullopt;
-  const std::string loading = loading_of(next.trial);
-  if (unloadable_.contains(loading)) return std::vector<std::string>{};
-  Cohort* const last = newest(loading);
+  const std::string loading_key = loading_key_of(next.trial);
+  if (failed_keys_.contains(loading_key)) return std::vector<std::string>{};
+  Cohort* const last = newest(loading_key);
   const bool alive = last != nullptr && !last->stopped && !last->process->poll();
   if (alive && last->members < last->size) {
     ++last->members;
     return join(*last, next.trial);
   }
   const auto waiting = static_cast<std::size_t>(std::ranges::count_if(
-      next.waiting, [&](const Trial* trial) { return loading_of(*trial) == loading; }));
-  const std::size_t size = std::min<std::size_t>(data::kMaxRingConsumers,
-                                                 1 + std::min(waiting, next.free_slots + ending()));
+      next.waiting, [&](const Trial* trial) { return loading_key_of(*trial) == loading_key; }));
+  const std::size_t size = std::min<std::size_t>(
+      data::kMaxRingConsumers, 1 + std::min(waiting, next.free_slots + slots_free_soon()));
   if (size > 1) {
-    start(next, loading, size);
+    start(next, loading_key, size);
     return std::nullopt;
   }
   return alive ? join(*last, next.trial) : std::vector<std::string>{};
@@ -165,14 +165,14 @@ std::optional<std::vector<std::string>> SharedLoaders::prepare(const NextStart& 
 
 /// Number of trials whose slots will be free soon, because their loader has delivered all batches
 /// or is about to.
-std::size_t SharedLoaders::ending() const {
+std::size_t SharedLoaders::slots_free_soon() const {
   std::size_t count = 0;
   for (const Cohort& cohort : cohorts_)
     if (cohort.process->poll() || has_loaded_all(cohort.output)) count += cohort.running.size();
   return count;
 }
 
-void SharedLoaders::start(const NextStart& next, const std::string& loading, std::size_t size) {
+void SharedLoaders::start(const NextStart& next, const std::string& loading_key, std::size_t size) {
   const std::string ring =
       fmt::format("grid-{:016x}-{}-{}", derived_seed(0, folder_.string()), ::getpid(), started_++);
   create_folders(folder_ / kLoaderFolder);
@@ -183,10 +183,10 @@ void SharedLoaders::start(const NextStart& next, const std::string& loading, std
     command.push_back(fmt::format("--{}={}", setting.key, setting.value));
   for (std::string argument :
        {std::string("--as"), ring, std::string("--consumers"), std::to_string(size),
-        std::string("--wait-s"), std::to_string(kPatienceS), std::string("--json")})
+        std::string("--wait-s"), std::to_string(kJoinTimeoutS), std::string("--json")})
     command.push_back(std::move(argument));
   const Slot slot{.name = ring, .gpu = next.slot.gpu, .cores = cores_};
-  cohorts_.push_back({.loading = loading,
+  cohorts_.push_back({.loading_key = loading_key,
                       .ring = ring,
                       .output = output,
                       .process = std::make_unique<TrialProcess>(command, slot, output, -1),
@@ -204,21 +204,22 @@ void SharedLoaders::ended(const Trial& trial) {
     if (cohort.running.erase(trial.id) == 0 || !cohort.running.empty()) continue;
     // No trial is left to read the remaining batches.
     cohort.stopped = true;
-    cohort.process->ask_to_stop();
+    cohort.process->request_stop();
   }
 }
 
-void SharedLoaders::look() {
+void SharedLoaders::update() {
   for (auto cohort = cohorts_.begin(); cohort != cohorts_.end();) {
     const std::optional<ProcessEnd> end = cohort->process->poll();
     // If prepare() is not called before the cohort is erased, is_starting() misses this failure.
-    if (end && !cohort->ready) unloadable_.insert(cohort->loading);
+    if (end && !cohort->ready) failed_keys_.insert(cohort->loading_key);
     if (end && end->exit_code != 0 && !std::exchange(cohort->stopped, true))
       log_warning(
           "a loader process ended with exit code {}: {}. Its trials load their batches "
           "themselves",
           end->exit_code, first_error(cohort->output));
-    // While trials of the cohort run, ending() needs it to determine the size of the next cohort.
+    // While trials of the cohort run, slots_free_soon() needs it to determine the size of the next
+    // cohort.
     if (end && cohort->running.empty())
       cohort = cohorts_.erase(cohort);
     else

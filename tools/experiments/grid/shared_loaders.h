@@ -19,21 +19,22 @@ namespace precast::tools {
 /// A key that is equal for trials that may load the same batches. It consists of all settings that
 /// can change batches. If trials with equal keys load different batches after all, some of them do
 /// not use the ring.
-[[nodiscard]] std::string loading_of(const Trial& trial);
+[[nodiscard]] std::string loading_key_of(const Trial& trial);
 
-/// The trials of a sweep, reordered so that trials with the same loading_of() follow one another.
-[[nodiscard]] std::vector<Trial> in_cohorts(const Sweep& sweep);
+/// The trials of a sweep, reordered so that trials with the same loading_key_of() follow one
+/// another.
+[[nodiscard]] std::vector<Trial> order_by_cohort(const Sweep& sweep);
 
-/// Loader processes (`precast serve`) for the trials of a pool. Trials with the same loading_of()
-/// that start together form a cohort, which shares one loader. A trial that starts later, or again,
-/// gets the name of the ring as well; it loads its batches itself until it reaches the batches in
-/// the ring. Not thread-safe.
+/// Loader processes (`precast serve`) for the trials of a pool. Trials with the same
+/// loading_key_of() that start together form a cohort, which shares one loader. A trial that starts
+/// later, or again, gets the name of the ring as well; it loads its batches itself until it reaches
+/// the batches in the ring. Not thread-safe.
 class SharedLoaders {
  public:
-  /// @param program `precast`. @param slots the slots of the pool. @param longest_start how long a
+  /// @param program `precast`. @param slots the slots of the pool. @param start_timeout how long a
   /// loader may take to make its ring. If it takes longer, its trials start without waiting for it.
   SharedLoaders(const Sweep& sweep, std::filesystem::path program, const std::vector<Slot>& slots,
-                std::chrono::milliseconds longest_start = std::chrono::seconds(120));
+                std::chrono::milliseconds start_timeout = std::chrono::seconds(120));
   SharedLoaders(const SharedLoaders&) = delete;
   SharedLoaders& operator=(const SharedLoaders&) = delete;
   /// Ends the loaders; waits up to five seconds for them.
@@ -46,13 +47,13 @@ class SharedLoaders {
   void ended(const Trial& trial);
   /// @}
   /// Call several times a second.
-  void look();
+  void update();
   /// Number of cohorts whose loader or trials are still running.
-  [[nodiscard]] std::size_t cohorts() const { return cohorts_.size(); }
+  [[nodiscard]] std::size_t cohort_count() const { return cohorts_.size(); }
 
  private:
   struct Cohort {
-    std::string loading;
+    std::string loading_key;
     std::string ring;
     std::filesystem::path output;
     std::unique_ptr<TrialProcess> process;
@@ -66,25 +67,25 @@ class SharedLoaders {
     std::set<std::string> running = {};
     bool stopped = false;
   };
-  [[nodiscard]] Cohort* newest(const std::string& loading);
+  [[nodiscard]] Cohort* newest(const std::string& loading_key);
   [[nodiscard]] bool is_starting(Cohort& cohort);
-  [[nodiscard]] std::size_t ending() const;
-  void start(const NextStart& next, const std::string& loading, std::size_t size);
+  [[nodiscard]] std::size_t slots_free_soon() const;
+  void start(const NextStart& next, const std::string& loading_key, std::size_t size);
   [[nodiscard]] std::vector<std::string> join(Cohort& cohort, const Trial& trial);
 
   const std::filesystem::path folder_;
   const std::filesystem::path program_;
-  const std::chrono::milliseconds longest_start_;
+  const std::chrono::milliseconds start_timeout_;
   std::vector<int> cores_;
   std::list<Cohort> cohorts_;
-  /// The keys (loading_of()) for which no loader could start. Trials with these keys load their
+  /// The keys (loading_key_of()) for which no loader could start. Trials with these keys load their
   /// batches themselves.
-  std::set<std::string> unloadable_;
+  std::set<std::string> failed_keys_;
   int started_ = 0;
 };
 
-/// Number of samples that the loaders of a sweep have decoded, and number that they have delivered
-/// to trials, according to their records.
+/// The number of samples that the loaders of a sweep have decoded, and the number that they have
+/// delivered to trials, according to their records.
 struct SharedDecodes {
   std::uint64_t decoded = 0;
   std::uint64_t delivered = 0;

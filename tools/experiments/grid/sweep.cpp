@@ -29,9 +29,19 @@ bool is_smaller_better(const std::string& metric) {
 /// Whether `metric` is one of precast's own figures in summary.json, so that its direction is
 /// known. For a plug-in's metric, the key `direction` is required.
 bool is_known_metric(std::string_view metric) {
-  constexpr std::string_view kNames[] = {
-      "val_loss", "train_loss", "images_per_second", "train_minutes",     "r2", "mse", "map",
-      "f1_micro", "f1_macro",   "mean_iou",          "per_class_accuracy"};
+  constexpr std::string_view kNames[] = {"val_loss",
+                                         "train_loss",
+                                         "images_per_second",
+                                         "train_minutes",
+                                         "eval_minutes",
+                                         "wait_minutes",
+                                         "r2",
+                                         "mse",
+                                         "map",
+                                         "f1_micro",
+                                         "f1_macro",
+                                         "mean_iou",
+                                         "per_class_accuracy"};
   return metric.starts_with("top_") ||
          std::ranges::find(kNames, metric) != std::ranges::end(kNames);
 }
@@ -177,7 +187,7 @@ void check_keys(const std::vector<SweepAxis>& axes, Diagnostics& diagnostics) {
     // another axis. A value that is written twice is a mistake.
     std::map<std::string, const AxisValue*> values;
     for (const AxisValue& value : axis.values) {
-      const auto [first, added] = values.emplace(sameness(value.text), &value);
+      const auto [first, added] = values.emplace(canonical_value(value.text), &value);
       if (added || first->second->origin.text() == value.origin.text()) continue;
       const std::string& before = first->second->text;
       diagnostics.error(value.origin, axis.key,
@@ -193,8 +203,8 @@ void check_evaluated(const Sweep& sweep, Diagnostics& diagnostics) {
   if (sweep.early_stop.rule == EarlyStopOptions::Rule::none ||
       sweep.early_stop.metric == "train_loss")
     return;
-  Diagnostics of_recipe;  // ignored: the trials report mistakes in the recipe
-  const ConfigNode recipe = read_recipe_file(sweep.recipe, of_recipe).sections;
+  Diagnostics ignored;  // ignored: the trials report mistakes in the recipe
+  const ConfigNode recipe = read_recipe_file(sweep.recipe, ignored).sections;
   for (const Trial& trial : sweep.trials) {
     if (value_of(kLogLevelKey, recipe, trial.settings).scalar != "0") continue;
     diagnostics.error(origin_of(sweep, trial, kLogLevelKey), "early_stop",
@@ -204,18 +214,18 @@ void check_evaluated(const Sweep& sweep, Diagnostics& diagnostics) {
   }
 }
 
-void check_training(const Sweep& sweep, Diagnostics& diagnostics) {
+void check_not_eval_only(const Sweep& sweep, Diagnostics& diagnostics) {
   const auto axis = std::ranges::find(sweep.axes, kEvalOnlyKey, &SweepAxis::key);
   if (axis == sweep.axes.end()) {
-    Diagnostics of_recipe;  // ignored: the trials report mistakes in the recipe
-    const ConfigNode recipe = read_recipe_file(sweep.recipe, of_recipe).sections;
-    refuse_eval_only(value_of(kEvalOnlyKey, recipe, {}), diagnostics);
+    Diagnostics ignored;  // ignored: the trials report mistakes in the recipe
+    const ConfigNode recipe = read_recipe_file(sweep.recipe, ignored).sections;
+    reject_eval_only(value_of(kEvalOnlyKey, recipe, {}), diagnostics);
     return;
   }
   for (const auto& [text, origin] : axis->values) {
     ConfigNode value = value_of(kEvalOnlyKey, {}, {{axis->key, text}});
     value.origin = origin;
-    refuse_eval_only(value, diagnostics);
+    reject_eval_only(value, diagnostics);
   }
 }
 
@@ -260,7 +270,7 @@ EarlyStopOptions read_early_stop(const ConfigNode& node, const std::string& metr
                                  const std::string& usual, const std::string& direction,
                                  Diagnostics& diagnostics) {
   EarlyStopOptions options;
-  options.metric = is_of_epochs(metric) ? metric : usual;
+  options.metric = is_per_epoch(metric) ? metric : usual;
   const bool named = node.kind == Kind::map && node.entries.size() == 1;
   const std::string rule = named ? node.entries[0].key : node.scalar;
   options.rule = read_rule(node, rule, diagnostics);
@@ -289,7 +299,7 @@ EarlyStopOptions read_early_stop(const ConfigNode& node, const std::string& metr
                                   "Set the option `metric` of early_stop to one of them",
                                   options.metric));
   }
-  if (!is_of_epochs(options.metric)) {
+  if (!is_per_epoch(options.metric)) {
     diagnostics.error(node.origin, "early_stop",
                       fmt::format("expected a figure that each epoch has, such as val_loss, got {}",
                                   options.metric));
@@ -351,7 +361,7 @@ Sweep read_sweep(const std::filesystem::path& path, const std::vector<Override>&
   diagnostics.throw_if_errors();
   add_trials(sweep, fixed, product, diagnostics);
   check_evaluated(sweep, diagnostics);
-  check_training(sweep, diagnostics);
+  check_not_eval_only(sweep, diagnostics);
   diagnostics.throw_if_errors();
   return sweep;
 }

@@ -29,8 +29,8 @@ constexpr const char* kChecked = "checked";
 constexpr const char* kCheckedWithGpu = "checked_with_gpu";
 
 struct Dataset {
-  /// The key if all trials have the same dataset, which may be moved. For a value of an axis, the
-  /// files.
+  /// The key if all trials have the same dataset, because its files may be moved. For a value of an
+  /// axis, the files.
   std::string name;
   std::string files;
   std::string file_names;  // dataset_names()
@@ -71,8 +71,8 @@ ordered_json plugins_of(const Sweep& sweep) {
   return hashes;
 }
 
-/// The list `checked` contains names that depend on all settings. Trial::id does not, but a key
-/// that changes no result can still be invalid.
+/// The name of a trial in the list `checked`. Unlike Trial::id, it depends on all settings, because
+/// a key that changes no result can still be invalid.
 std::string checked_name(const Trial& trial) {
   return trial_id(trial.settings);
 }
@@ -82,9 +82,9 @@ std::string checked_name(const Trial& trial) {
 SweepFile::SweepFile(const Sweep& sweep) : sweep_(sweep), path_(sweep.folder / "sweep.json") {
   facts_ = {{"recipe", sweep.recipe.string()}, {kRecipeHash, recipe_hash(sweep.recipe)}};
   std::ifstream file(path_);
-  ordered_json there;
-  if (file) there = ordered_json::parse(file, nullptr, /*allow_exceptions=*/false);
-  if (there.is_object() && there.contains(kRecipeHash)) facts_ = there;
+  ordered_json stored;
+  if (file) stored = ordered_json::parse(file, nullptr, /*allow_exceptions=*/false);
+  if (stored.is_object() && stored.contains(kRecipeHash)) facts_ = stored;
   if (!facts_[kChecked].is_array()) facts_[kChecked] = ordered_json::array();
   // Earlier versions did not record all of these.
   for (const char* key : {kDatasetBytes, kDatasetNames, kPluginHashes})
@@ -95,7 +95,7 @@ SweepFile::SweepFile(const Sweep& sweep) : sweep_(sweep), path_(sweep.folder / "
     if (dataset.bytes) facts_[kDatasetBytes][dataset.name] = *dataset.bytes;
   }
   facts_[kPluginHashes].update(plugins_of(sweep));
-  is_written_ = facts_ == there;
+  is_written_ = facts_ == stored;
 }
 
 void SweepFile::check() const {
@@ -131,11 +131,11 @@ void SweepFile::check() const {
   }
 }
 
-void SweepFile::tie() {
+void SweepFile::ensure_written() {
   if (!is_written_) write();
 }
 
-void SweepFile::keep_checks_for(const std::vector<Slot>& slots) {
+void SweepFile::discard_stale_checks(const std::vector<Slot>& slots) {
   const bool with_gpu = !slots.front().gpu.empty();
   if (facts_[kCheckedWithGpu] == with_gpu) return;
   facts_[kCheckedWithGpu] = with_gpu;

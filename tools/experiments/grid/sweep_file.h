@@ -17,18 +17,19 @@ class SweepFile {
   /// Reads the file if it exists, and keeps a reference to `sweep`. @throws as check().
   explicit SweepFile(const Sweep& sweep);
 
-  /// Checks that the recipe, the plug-ins and the datasets still are those of the folder or, if the
-  /// file did not exist, those that the constructor found. Each trial reads the recipe's file when
-  /// it starts, so this has to be called before every start.
+  /// Checks that the recipe, the plug-ins and the datasets have not changed since the file was
+  /// written or, if it did not exist, since the constructor read them. Each trial reads the
+  /// recipe's file when it starts, so this has to be called before every start.
   /// @throws ConfigError if the recipe or a plug-in has changed, or a dataset has another name or
   /// size; IoError if the recipe cannot be read.
   void check() const;
 
   /// Records what the folder belongs to, if that is not recorded yet. @throws IoError
-  void tie();
+  void ensure_written();
 
-  /// Forgets earlier checks if those slots had a GPU and these have none, or the reverse.
-  void keep_checks_for(const std::vector<Slot>& slots);
+  /// Forgets the recorded checks if they were made in slots with a GPU and `slots` have none, or
+  /// the reverse.
+  void discard_stale_checks(const std::vector<Slot>& slots);
   /// Whether a trial with the same settings was checked. @{
   [[nodiscard]] bool is_checked(const Trial& trial) const;
   void add_checked(const std::vector<const Trial*>& trials);

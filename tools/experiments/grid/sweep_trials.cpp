@@ -17,15 +17,15 @@
 namespace precast::tools {
 namespace {
 
-constexpr std::size_t kMostTrials = 100'000;
+constexpr std::size_t kMaxTrials = 100'000;
 
-/// The readable part shows the settings that vary; the hash also covers the `fixed` ones.
+/// The readable part shows the settings that vary; the hash also covers the `fixed` settings.
 std::string id_of(const std::vector<Setting>& varied, const std::vector<Setting>& fixed) {
   std::vector<Setting> all = varied;
   all.insert(all.end(), fixed.begin(), fixed.end());
   const std::string prefix = trial_id(varied);
-  const std::string whole = trial_id(all);
-  return prefix.substr(0, prefix.rfind('-')) + whole.substr(whole.rfind('-'));
+  const std::string full_id = trial_id(all);
+  return prefix.substr(0, prefix.rfind('-')) + full_id.substr(full_id.rfind('-'));
 }
 
 bool is_folder(const std::filesystem::path& path) {
@@ -37,20 +37,20 @@ bool is_folder(const std::filesystem::path& path) {
 
 void add_trials(Sweep& sweep, const std::vector<SweepAxis>& fixed, const AxisProduct& product,
                 Diagnostics& diagnostics) {
-  const std::optional<std::size_t> count = product.size(kMostTrials);
+  const std::optional<std::size_t> count = product.size(kMaxTrials);
   if (!count) {
     diagnostics.error({sweep.path.string(), 0, 0}, "axes",
-                      fmt::format("expected at most {} trials, got more", kMostTrials));
+                      fmt::format("expected at most {} trials, got more", kMaxTrials));
   }
-  std::vector<Setting> fixed_settings, named;
+  std::vector<Setting> fixed_settings, id_settings;
   for (const SweepAxis& axis : fixed) fixed_settings.push_back({axis.key, axis.values[0].text});
-  std::ranges::copy_if(fixed_settings, std::back_inserter(named), changes_results);
+  std::ranges::copy_if(fixed_settings, std::back_inserter(id_settings), changes_results);
   const std::filesystem::path runs = sweep.folder / "runs";
   std::set<std::string> ids;
   for (std::size_t number = 0; number < count.value_or(0); ++number) {
     std::vector<Setting> settings = product.settings(number);
-    std::string id = id_of(settings, named);
-    if (named.size() < fixed_settings.size()) {  // earlier versions hashed all settings
+    std::string id = id_of(settings, id_settings);
+    if (id_settings.size() < fixed_settings.size()) {  // earlier versions hashed all settings
       std::string old_id = id_of(settings, fixed_settings);
       if (is_folder(runs / old_id)) id = std::move(old_id);
     }

@@ -11,7 +11,7 @@ namespace precast::tools {
 /// Adds the trials to a sweep that is otherwise complete: one for each combination of `product`. If
 /// drawn values lead to the same combination several times, warns and adds it once.
 ///
-/// A trial's id is computed from its settings, without the fixed ones that change no result
+/// A trial's id is computed from its settings, without the fixed settings that change no result
 /// (changes_results()), so that the results in the folder remain valid if such a setting changes.
 /// Earlier versions computed the id from all settings; if the folder has a run with that old id,
 /// the trial uses it.

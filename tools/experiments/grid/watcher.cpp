@@ -37,7 +37,7 @@ GridWatcher::GridWatcher(const Sweep& sweep, const SweepFile& file,
   // Progress from earlier starts of this grid counts.
   for (const Trial& trial : sweep.trials) {
     report(trial);
-    judged_[trial.id] = last_epoch(log_of(trial));
+    compared_epochs_[trial.id] = last_epoch(log_of(trial));
   }
   for (const auto& record : read_journals(sweep.folder, /*warns=*/false)) {
     if (record.value("event", "") == "rung")
@@ -47,7 +47,7 @@ GridWatcher::GridWatcher(const Sweep& sweep, const SweepFile& file,
 
 void GridWatcher::report(const Trial& trial) {
   refresh(trial);
-  // Epochs that were reported before are reported again, because a resumed run may repeat them.
+  // All epochs are reported again, because a resumed run may have repeated some of them.
   for (const auto& [epoch, record] : log_of(trial).epochs()) {
     const auto value = record.find(sweep_.early_stop.metric);
     if (value == record.end()) continue;
@@ -56,19 +56,19 @@ void GridWatcher::report(const Trial& trial) {
   }
 }
 
-std::vector<const Trial*> GridWatcher::at_closed_rungs() {
-  std::vector<const Trial*> closed;
-  if (sweep_.early_stop.rule != EarlyStopOptions::Rule::asha) return closed;
+std::vector<const Trial*> GridWatcher::missed_early_stops() {
+  std::vector<const Trial*> missed;
+  if (sweep_.early_stop.rule != EarlyStopOptions::Rule::asha) return missed;
   for (const Trial& trial : sweep_.trials) {
     const auto state = states_.find(trial.id);
     if (state == states_.end() || state->second.status != TrialStatus::waiting) continue;
     // A trial that finished while no grid was running has a result and is not stopped.
     if (read_summary(trial.run_folder())) continue;
     const int before = early_stop_.passed(trial.id);
-    if (early_stop_.stops(trial.id)) closed.push_back(&trial);
-    note_passed(trial.id, before);
+    if (early_stop_.should_stop(trial.id)) missed.push_back(&trial);
+    record_passed_rung(trial.id, before);
   }
-  return closed;
+  return missed;
 }
 
 std::optional<std::vector<std::string>> GridWatcher::prepare(const NextStart& next) {
@@ -86,10 +86,10 @@ void GridWatcher::ended(const Trial& trial, const nlohmann::ordered_json& record
   PoolDisplay::ended(trial, record);
 }
 
-void GridWatcher::look(const std::list<RunningTrial>& running, std::size_t waiting) {
-  if (loaders_) loaders_->look();
+void GridWatcher::update(const std::list<RunningTrial>& running, std::size_t waiting) {
+  if (loaders_) loaders_->update();
   for (const RunningTrial& one : running) report(*one.trial);
-  PoolDisplay::look(running, waiting);
+  PoolDisplay::update(running, waiting);
   if (page_is_old_ && std::chrono::steady_clock::now() >= next_page_) write_page();
 }
 
@@ -100,42 +100,42 @@ void GridWatcher::write_page() {
     page_.write(states_);
   } catch (const IoError& error) {
     // The error is reported only once, and the trials continue.
-    if (!std::exchange(page_fails_, true)) say(error.what());
+    if (!std::exchange(page_error_shown_, true)) show_message(error.what());
   }
   const auto end = std::chrono::steady_clock::now();
   next_page_ = end + kPagePause + kPageShare * (end - begin);
 }
 
-bool GridWatcher::stops(const Trial& trial) {
+bool GridWatcher::should_stop(const Trial& trial) {
   report(trial);
   const std::int64_t epoch = last_epoch(log_of(trial));
-  std::int64_t& judged = judged_.try_emplace(trial.id, -1).first->second;
-  if (epoch <= judged) return false;
-  judged = epoch;
+  std::int64_t& last_compared = compared_epochs_.try_emplace(trial.id, -1).first->second;
+  if (epoch <= last_compared) return false;
+  last_compared = epoch;
   const int before = early_stop_.passed(trial.id);
-  const bool stops = early_stop_.stops(trial.id);
-  note_passed(trial.id, before);
-  return stops;
+  const bool should_stop = early_stop_.should_stop(trial.id);
+  record_passed_rung(trial.id, before);
+  return should_stop;
 }
 
-void GridWatcher::note_passed(const std::string& trial, int before) {
+void GridWatcher::record_passed_rung(const std::string& trial, int before) {
   const int rung = early_stop_.passed(trial);
   if (rung > before)
     journal_.append(
         {{"event", "rung"}, {"trial", trial}, {"rung", rung}, {"time", unix_seconds()}});
 }
 
-std::optional<std::string> GridWatcher::resumes() {
+std::optional<std::string> GridWatcher::trial_to_resume() {
   std::vector<std::string> stopped;
   for (const Trial& trial : sweep_.trials) {
     const auto state = states_.find(trial.id);
     if (state != states_.end() && state->second.status == TrialStatus::stopped)
       stopped.push_back(trial.id);
   }
-  std::optional<std::string> resumed = early_stop_.resumes(stopped);
-  // Recorded before the trial starts. EarlyStop::resumes() has already marked the rung as passed,
-  // so the rung below it is given as the one passed before.
-  if (resumed) note_passed(*resumed, early_stop_.passed(*resumed) - 1);
+  std::optional<std::string> resumed = early_stop_.trial_to_resume(stopped);
+  // EarlyStop::trial_to_resume() has already marked the rung as passed, so the rung passed before
+  // is assumed to be the one below. It is recorded before the trial starts.
+  if (resumed) record_passed_rung(*resumed, early_stop_.passed(*resumed) - 1);
   return resumed;
 }
 

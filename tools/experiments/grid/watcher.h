@@ -31,23 +31,23 @@ class GridWatcher final : public PoolDisplay {
 
   /// asha: the waiting trials that do not pass the rung that they have reached. An earlier run of
   /// the grid stopped them, but was killed before it recorded this.
-  [[nodiscard]] std::vector<const Trial*> at_closed_rungs();
+  [[nodiscard]] std::vector<const Trial*> missed_early_stops();
 
   std::optional<std::vector<std::string>> prepare(const NextStart& next) override;
   /// @throws ConfigError or IoError (SweepFile::check()), so that results of different recipes are
   /// not mixed.
   void starting(const Trial& trial) override;
   void ended(const Trial& trial, const nlohmann::ordered_json& record) override;
-  void look(const std::list<RunningTrial>& running, std::size_t waiting) override;
-  bool stops(const Trial& trial) override;
-  std::optional<std::string> resumes() override;
+  void update(const std::list<RunningTrial>& running, std::size_t waiting) override;
+  bool should_stop(const Trial& trial) override;
+  std::optional<std::string> trial_to_resume() override;
 
  private:
-  /// Reads new lines of a trial's log, and reports the epochs that have not been reported yet to
-  /// the rule. PoolDisplay may have read these epochs before.
+  /// Reads new lines of a trial's log, and reports all epochs of the log to the rule. PoolDisplay
+  /// may have read new epochs before.
   void report(const Trial& trial);
   /// Records whether `trial` has passed a rung since `before`.
-  void note_passed(const std::string& trial, int before);
+  void record_passed_rung(const std::string& trial, int before);
   void write_page();
 
   const Sweep& sweep_;
@@ -59,11 +59,11 @@ class GridWatcher final : public PoolDisplay {
   /// For each trial, the last epoch after which it was compared or, before the first comparison,
   /// its last epoch when the grid started. A trial that has just been restarted is therefore not
   /// stopped before it makes progress.
-  std::map<std::string, std::int64_t> judged_;
+  std::map<std::string, std::int64_t> compared_epochs_;
   GridPage page_;
   /// Whether a trial has ended since the page was last written.
   bool page_is_old_ = false;
-  bool page_fails_ = false;
+  bool page_error_shown_ = false;
   std::chrono::steady_clock::time_point next_page_;
 };
 

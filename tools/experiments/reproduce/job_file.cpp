@@ -92,9 +92,8 @@ JobFile::JobFile(const std::filesystem::path& folder) : path_(folder / "reproduc
   if (!file) return;
   trials_ = ordered_json::parse(file, nullptr, /*allow_exceptions=*/false);
   if (!trials_.is_object()) {
-    throw ConfigError(
-        fmt::format("{}: expected a JSON object, got text that is not one. Give another --folder",
-                    path_.string()));
+    throw ConfigError(fmt::format(
+        "{}: expected a JSON object, got other content. Give another --folder", path_.string()));
   }
 }
 
@@ -109,8 +108,8 @@ void JobFile::check(const Trial& trial) const {
   }
 }
 
-void JobFile::keep(const std::vector<Trial>& trials) {
-  for (const Trial& trial : trials) kept_[trial.id] = facts_of(trial);
+void JobFile::snapshot(const std::vector<Trial>& trials) {
+  for (const Trial& trial : trials) snapshots_[trial.id] = facts_of(trial);
 }
 
 bool JobFile::has_other_recipe(const Trial& trial) const {
@@ -123,17 +122,17 @@ bool JobFile::has_other_recipe(const Trial& trial) const {
   }
 }
 
-void JobFile::note(const Trial& trial) {
+void JobFile::record_start(const Trial& trial) {
   check(trial);
   if (trials_.contains(trial.id)) return;
-  const ordered_json& kept = kept_.at(trial.id);
-  if (const std::string change = change_since(kept, trial); !change.empty()) {
+  const ordered_json& snapshot = snapshots_.at(trial.id);
+  if (const std::string change = change_since(snapshot, trial); !change.empty()) {
     throw ConfigError(
         fmt::format("{}: expected the recipe, plug-ins and datasets that {} had when this command "
                     "started, but {}. Give another --folder",
                     path_.parent_path().string(), trial.id, change));
   }
-  trials_[trial.id] = kept;
+  trials_[trial.id] = snapshot;
   write_file(path_, json_text(trials_));
 }
 

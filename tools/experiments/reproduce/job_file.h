@@ -25,20 +25,20 @@ class JobFile {
   void check(const Trial& trial) const;
   /// Whether the trial was started with another recipe, or its recipe cannot be read any more.
   [[nodiscard]] bool has_other_recipe(const Trial& trial) const;
-  /// Remembers the recipes, keys and datasets of these trials, as they are now, for note().
-  void keep(const std::vector<Trial>& trials);
-  /// Records a trial when it is started; also call it before each further start. Each start reads
-  /// the recipe's file again. @pre keep() was called with the trial. @throws ConfigError naming the
-  /// trial and the difference if its recipe, plug-ins or datasets have changed since keep() or an
-  /// earlier start; IoError
-  void note(const Trial& trial);
+  /// Remembers the present recipes, keys, plug-ins and datasets of these trials for record_start().
+  void snapshot(const std::vector<Trial>& trials);
+  /// Records a trial at its first start. Call it before every start, because each start reads the
+  /// recipe's file again. @pre snapshot() was called with the trial. @throws ConfigError naming the
+  /// trial and the difference if its recipe, plug-ins or datasets have changed since snapshot() or
+  /// an earlier start; IoError
+  void record_start(const Trial& trial);
   /// The keys with which a trial was started; nothing if it was not started.
   [[nodiscard]] std::optional<std::vector<Setting>> settings_of(const std::string& trial) const;
 
  private:
   std::filesystem::path path_;
   nlohmann::ordered_json trials_ = nlohmann::ordered_json::object();
-  nlohmann::ordered_json kept_ = nlohmann::ordered_json::object();
+  nlohmann::ordered_json snapshots_ = nlohmann::ordered_json::object();
 };
 
 }  // namespace precast::tools

@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr auto kPatience = std::chrono::minutes(10);
+constexpr auto kCostTimeout = std::chrono::minutes(10);
 
 /// Runs `bench step --model-cost` for a row. @return the JSON that the command wrote to `path`
 ordered_json cost_of(const TableRow& row, const std::vector<Setting>& settings,
@@ -31,7 +31,7 @@ ordered_json cost_of(const TableRow& row, const std::vector<Setting>& settings,
   for (const std::string& word : {std::string("--model-cost"), std::string("--card"), card,
                                   std::string("--output"), path.string()})
     command.push_back(word);
-  const ChildResult run = run_child(command, kPatience);
+  const ChildResult run = run_child(command, kCostTimeout);
   if (run.exit_code != 0) {
     throw ConfigError(
         fmt::format("row {}: expected `bench step --model-cost` to exit with code 0, "
@@ -123,7 +123,7 @@ std::string projection_markdown(const ResultTable& table, const std::string& car
       markdown_cell(table.title), find_card(card).title,
       is_checked(find_card(card))
           ? "tools/bench/cost/README.md compares the model with published figures of this card."
-          : "No published figure of this card checks the model.");
+          : "The model has not been checked against published figures of this card.");
   for (const ProjectedRow& row : rows) {
     const PublishedFigures published = row.row->compared_with();
     fmt::format_to(std::back_inserter(out), "| {} | {} | {} | {} | {} | {} | {} |\n", row.row->id,

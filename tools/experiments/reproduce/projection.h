@@ -26,7 +26,7 @@ struct ProjectedRow {
 /// @param train_images the size of the training set, before data.subset and data.repeats of the
 /// row. @param cost the JSON of `bench step --model-cost` for one card. @throws ConfigError if the
 /// row has a data.filter, because the number of samples that it selects is not known, or a
-/// data.subset that a set of this size does not have.
+/// data.subset that goes beyond `train_images` samples.
 [[nodiscard]] ProjectedRow project_row(const TableRow& row, std::int64_t train_images,
                                        const nlohmann::ordered_json& cost);
 

@@ -35,7 +35,7 @@ namespace {
 namespace po = boost::program_options;
 using States = std::map<std::string, TrialState>;
 
-constexpr std::int64_t kMostSeeds = 1000;
+constexpr std::int64_t kMaxSeeds = 1000;
 
 Arguments make_arguments() {
   Arguments arguments(
@@ -114,46 +114,47 @@ class Reproduction {
   /// The number of rows to train. The first rows() trials are the first seeds of these rows.
   [[nodiscard]] std::size_t rows() const { return chosen_.size(); }
 
-  /// @throws ConfigError if any run that the table would show was started with another recipe,
-  /// datasets or keys. Rows that this command does not train may have other keys of the command
-  /// line, because the table lists these.
-  void check(const JobFile& begun) const {
-    for (const Trial& trial : trials_) begun.check(trial);
-    for (const RowTrials& row : shown(begun)) {
+  /// @throws ConfigError if any run that the table would show was started with another recipe, or
+  /// with other plug-ins, datasets or keys. In rows that this command does not train, other keys of
+  /// the command line are accepted, because the table lists them.
+  void check(const JobFile& job_file) const {
+    for (const Trial& trial : trials_) job_file.check(trial);
+    for (const RowTrials& row : shown(job_file)) {
       for (std::size_t seed = 0; seed < row.trials.size(); ++seed) {
-        std::vector<Setting> settings;  // of the command line, and of the run
+        std::vector<Setting> settings;  // neutral keys of the command line, then those of the run
         std::ranges::copy_if(settings_, std::back_inserter(settings),
                              [](const Setting& one) { return !changes_results(one); });
         std::ranges::copy(row.trials[seed].settings, std::back_inserter(settings));
-        begun.check(make_row_trial(*row.row, static_cast<std::int64_t>(seed), settings, folder_));
+        job_file.check(
+            make_row_trial(*row.row, static_cast<std::int64_t>(seed), settings, folder_));
       }
     }
   }
 
   /// read_table() has checked the settings of rows. @throws ConfigError if a row would only
   /// evaluate because of its recipe or of the command line
-  void check_training(const std::vector<Override>& overrides) const {
+  void check_not_eval_only(const std::vector<Override>& overrides) const {
     Diagnostics diagnostics;
     const auto given = std::find_if(overrides.rbegin(), overrides.rend(),
                                     [](const Override& one) { return one.key == kEvalOnlyKey; });
     if (given != overrides.rend()) {  // in all rows
-      refuse_eval_only(given->value, diagnostics);
+      reject_eval_only(given->value, diagnostics);
     } else {
       for (const TableRow* row : chosen_) {
         Diagnostics ignored;  // the runs report mistakes in the recipe
         const ConfigNode recipe = read_recipe_file(row->recipe, ignored).sections;
-        refuse_eval_only(value_of(kEvalOnlyKey, recipe, row->settings), diagnostics);
+        reject_eval_only(value_of(kEvalOnlyKey, recipe, row->settings), diagnostics);
       }
     }
     diagnostics.throw_if_errors();
   }
 
   /// Warns if runs that the table shows were started with another recipe.
-  void warn_of_changes(const JobFile& begun) const {
+  void warn_if_changed(const JobFile& job_file) const {
     std::vector<std::string> changed;
-    for (const RowTrials& row : shown(begun)) {
+    for (const RowTrials& row : shown(job_file)) {
       for (const Trial& trial : row.trials)
-        if (begun.has_other_recipe(trial)) changed.push_back(trial.id);
+        if (job_file.has_other_recipe(trial)) changed.push_back(trial.id);
     }
     if (changed.empty()) return;
     log_warning(
@@ -163,8 +164,8 @@ class Reproduction {
   }
 
   /// Writes table.md, table.json and report.html.
-  void write_results(const JobFile& begun, const States& states) const {
-    const std::vector<RowResult> results = collect_results(shown(begun), states);
+  void write_results(const JobFile& job_file, const States& states) const {
+    const std::vector<RowResult> results = collect_results(shown(job_file), states);
     write_file(folder_ / "table.md", table_markdown(table_, results));
     write_file(folder_ / "table.json", json_text(table_json(table_, results)));
     write_file(folder_ / "report.html", table_page(table_, results));
@@ -180,22 +181,22 @@ class Reproduction {
     fmt::print("{}", json ? figures : markdown);
   }
 
-  void print_results(const JobFile& begun, const States& states, bool json) const {
-    const std::vector<RowResult> results = collect_results(shown(begun), states);
+  void print_results(const JobFile& job_file, const States& states, bool json) const {
+    const std::vector<RowResult> results = collect_results(shown(job_file), states);
     fmt::print("{}",
                json ? json_text(table_json(table_, results)) : table_markdown(table_, results));
   }
 
  private:
   /// The chosen rows, and the rows that earlier commands have begun in this folder.
-  [[nodiscard]] std::vector<RowTrials> shown(const JobFile& begun) const {
+  [[nodiscard]] std::vector<RowTrials> shown(const JobFile& job_file) const {
     std::vector<RowTrials> rows;
     for (const TableRow& row : table_.rows) {
       const bool chosen = std::find(chosen_.begin(), chosen_.end(), &row) != chosen_.end();
       RowTrials shown{&row, {}};
-      for (std::int64_t seed = 0; seed < kMostSeeds; ++seed) {
+      for (std::int64_t seed = 0; seed < kMaxSeeds; ++seed) {
         Trial trial = make_row_trial(row, seed, settings_, folder_);
-        if (auto settings = begun.settings_of(trial.id)) {
+        if (auto settings = job_file.settings_of(trial.id)) {
           trial.settings = std::move(*settings);
         } else if (!chosen || seed >= seeds_) {
           break;
@@ -220,17 +221,17 @@ class Reproduction {
 /// @return false if a signal stopped the check.
 bool check_rows(const Reproduction& job, const std::filesystem::path& program,
                 const std::vector<Slot>& slots, bool trains_here) {
-  const JobFile begun(job.folder());
+  const JobFile job_file(job.folder());
   std::vector<const Trial*> first;
   for (const Trial& trial : std::span(job.trials()).first(job.rows())) first.push_back(&trial);
   // A row that has begun must be continued with the same keys, even if only rows of an earlier
   // command read some of them. Unread keys are then only a warning.
   const bool is_new = std::ranges::none_of(
-      first, [&](const Trial* trial) { return begun.settings_of(trial->id).has_value(); });
+      first, [&](const Trial* trial) { return job_file.settings_of(trial->id).has_value(); });
   // An error in a key of the command line is the same in all rows; it is reported once.
   return check_by_dry_run(first, {.program = program,
                                   .slots = slots,
-                                  .unread = is_new ? UnreadSettings::refuse : UnreadSettings::warn,
+                                  .unread = is_new ? UnreadSettings::reject : UnreadSettings::warn,
                                   .trains_here = trains_here});
 }
 
@@ -238,20 +239,20 @@ bool check_rows(const Reproduction& job, const std::filesystem::path& program,
 /// results again when a run ends.
 class TableDisplay final : public PoolDisplay {
  public:
-  TableDisplay(const Reproduction& job, JobFile& begun, const States& states, std::size_t slots)
+  TableDisplay(const Reproduction& job, JobFile& job_file, const States& states, std::size_t slots)
       : PoolDisplay(job.trials(), states, slots, "top_1"),
         job_(job),
-        begun_(begun),
+        job_file_(job_file),
         states_(states) {}
-  void starting(const Trial& trial) override { begun_.note(trial); }
+  void starting(const Trial& trial) override { job_file_.record_start(trial); }
   void ended(const Trial& trial, const nlohmann::ordered_json& record) override {
     PoolDisplay::ended(trial, record);
-    job_.write_results(begun_, states_);
+    job_.write_results(job_file_, states_);
   }
 
  private:
   const Reproduction& job_;
-  JobFile& begun_;
+  JobFile& job_file_;
   const States& states_;
 };
 
@@ -259,24 +260,24 @@ int train_rows(const Reproduction& job, const std::filesystem::path& program,
                const std::vector<Slot>& slots, const Arguments& options) {
   create_folders(job.folder());
   const FileLock lock = lock_job_folder(job.folder(), FileLock::Kind::exclusive);
-  JobFile begun(job.folder());
-  job.check(begun);
-  begun.keep(job.trials());
+  JobFile job_file(job.folder());
+  job.check(job_file);
+  job_file.snapshot(job.trials());
   Journal journal(job.folder() / "results.jsonl");
   States states = fold_states(read_journals(job.folder()));
-  if (options.has("retry-failed")) forget_failures(states);
+  if (options.has("retry-failed")) reset_failures(states);
   const ExitCode code = [&] {
-    TableDisplay display(job, begun, states, slots.size());
+    TableDisplay display(job, job_file, states, slots.size());
     return TrialPool({.program = program, .slots = slots}, journal, states, display)
         .run(job.trials());
   }();
-  job.write_results(begun, states);
-  if (code == ExitCode::preempted) return stopped_job();
-  job.print_results(begun, states, options.has("json"));
+  job.write_results(job_file, states);
+  if (code == ExitCode::preempted) return report_stopped();
+  job.print_results(job_file, states, options.has("json"));
   log_info("=> table.md, table.json and report.html are in {}", job.folder().string());
   if (code == ExitCode::usage)
     throw ConfigError(
-        "a row's recipe, keys or program are invalid, so the rows cannot be trained. See `output` "
+        "a row's recipe, keys or program is invalid, so the rows cannot be trained. See `output` "
         "in the row's run folder");
   return static_cast<int>(code);
 }
@@ -288,28 +289,29 @@ int run_reproduce(const std::vector<std::string>& args) {
   const std::vector<Override> overrides = take_overrides(own);
   Arguments options = make_arguments();
   if (!options.parse(own)) return 0;
-  check_range("seeds", options.get<std::int64_t>("seeds"), 1, kMostSeeds);
-  check_range("at-once", options.get<std::int64_t>("at-once"), 1, kMostSeeds);
+  check_range("seeds", options.get<std::int64_t>("seeds"), 1, kMaxSeeds);
+  check_range("at-once", options.get<std::int64_t>("at-once"), 1, kMaxSeeds);
   const Reproduction job(options, overrides);
   if (options.has("status")) {
-    const JobFile begun(job.folder());
-    job.warn_of_changes(begun);
-    job.print_results(begun, fold_states(read_journals(job.folder())), options.has("json"));
+    const JobFile job_file(job.folder());
+    job.warn_if_changed(job_file);
+    job.print_results(job_file, fold_states(read_journals(job.folder())), options.has("json"));
     return 0;
   }
-  job.check_training(overrides);
-  const std::filesystem::path program =
-      options.has("program") ? std::filesystem::absolute(options.text("program")) : own_program();
+  job.check_not_eval_only(overrides);
+  const std::filesystem::path program = options.has("program")
+                                            ? std::filesystem::absolute(options.text("program"))
+                                            : executable_path();
   if (options.has("project")) {
     job.project(options.text("project"), program, options.has("json"));
     return 0;
   }
   const std::vector<Slot> slots =
-      share_slots(static_cast<int>(options.get<std::int64_t>("at-once")), allowed_cores(),
-                  visible_gpus(), usable_cores());
+      partition_into_slots(static_cast<int>(options.get<std::int64_t>("at-once")), allowed_cores(),
+                           visible_gpus(), usable_cores());
   // Checked before anything is trained, so that an error in the last row is not found days later.
   if (!check_rows(job, program, slots, /*trains_here=*/!options.has("dry-run")))
-    return stopped_job();
+    return report_stopped();
   if (options.has("dry-run")) {
     job.check(JobFile(job.folder()));
     for (const Trial& trial : job.trials())

@@ -24,7 +24,7 @@ std::vector<CurvePoint> curve_of(const RunRecord& record) {
 }
 
 /// Adds a setting, or replaces the setting with the same key.
-void give(std::vector<Setting>& settings, const Setting& setting) {
+void set_or_replace(std::vector<Setting>& settings, const Setting& setting) {
   std::erase_if(settings, [&](const Setting& other) { return other.key == setting.key; });
   settings.push_back(setting);
 }
@@ -74,8 +74,8 @@ Trial make_row_trial(const TableRow& row, std::int64_t seed, const std::vector<S
               .recipe = row.recipe,
               .settings = row.settings,
               .folder = folder};
-  for (const Setting& setting : settings) give(trial.settings, setting);
-  give(trial.settings, {"training.seed", fmt::format("{}", seed)});
+  for (const Setting& setting : settings) set_or_replace(trial.settings, setting);
+  set_or_replace(trial.settings, {"training.seed", fmt::format("{}", seed)});
   return trial;
 }
 

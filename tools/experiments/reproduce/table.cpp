@@ -18,7 +18,7 @@
 namespace precast::tools {
 namespace {
 
-constexpr std::uint64_t kMostCurveBytes = 16U << 20;
+constexpr std::uint64_t kMaxCurveBytes = 16U << 20;
 
 bool names_a_folder(const std::string& id) {
   return !id.empty() && id[0] != '.' && std::all_of(id.begin(), id.end(), [](char c) {
@@ -127,7 +127,7 @@ class TableReader {
       return settings;
     }
     for (const auto& [key, origin, value] : node.entries) {
-      if (key == kEvalOnlyKey) refuse_eval_only(value, diagnostics_);
+      if (key == kEvalOnlyKey) reject_eval_only(value, diagnostics_);
       settings.push_back({key, setting_text(value)});
     }
     return settings;
@@ -171,7 +171,7 @@ class TableReader {
   Diagnostics& diagnostics_;
   std::set<std::string> sources_;
   std::set<std::string> rows_;
-  /// The variables to which a schema of figures writes kOptional.
+  /// A schema writes the figures kOptional here; read_figures() copies those that were given.
   std::array<double, std::size(kOptional)> values_{};
 };
 
@@ -200,14 +200,14 @@ std::optional<std::string> read_point(std::string_view line, CurvePoint& point) 
 }
 
 std::map<std::string, std::vector<CurvePoint>> read_curves(const std::filesystem::path& path) {
-  const std::vector<std::byte> bytes = read_file(path, kMostCurveBytes);
+  const std::vector<std::byte> bytes = read_file(path, kMaxCurveBytes);
   std::istringstream lines(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
   std::map<std::string, std::vector<CurvePoint>> curves;
   std::string line;
   bool head = true;
   for (int number = 1; std::getline(lines, line); ++number) {
     if (line.empty() || line[0] == '#') continue;
-    // The line of column names.
+    // The first line has the names of the columns.
     if (std::exchange(head, false)) continue;
     CurvePoint point;
     const std::optional<std::string> row = read_point(line, point);

@@ -30,7 +30,7 @@ struct PublishedFigures {
   std::string note{};
 };
 
-/// One line of a table: a recipe to run, and the published facts about it.
+/// One row of a table: a recipe to run, and the figures published for it.
 struct TableRow {
   /// Part of the names of run folders: letters, digits, `_`, `-` and, not at the beginning, `.`.
   std::string id{};
@@ -72,7 +72,8 @@ struct ResultTable {
   std::int64_t train_images = 0;
   std::vector<TableRow> rows;
   std::vector<OtherSystem> others;
-  /// Published curves by TableRow::id, from a CSV file `row,epoch,minutes,top_1,...`.
+  /// Published curves by TableRow::id, from a CSV file `row,epoch,minutes,top_1,...` with a header
+  /// line; its epochs count from 0. Lines that begin with `#` are ignored.
   std::map<std::string, std::vector<CurvePoint>> curves;
 };
 

@@ -101,7 +101,7 @@ std::vector<LinePoint> points_of(const std::vector<CurvePoint>& curve, double Cu
 std::string curve_chart(const ResultTable& table, const std::vector<RowResult>& results,
                         const std::string& model, double CurvePoint::*x, const char* label) {
   LineChart chart{.title = fmt::format("{}: top-1 over {}", model, label),
-                  .x = {.label = label, .whole = x == &CurvePoint::epochs},
+                  .x = {.label = label, .integer = x == &CurvePoint::epochs},
                   .y = {.label = "top-1"}};
   int colour = 0;
   for (const RowResult& result : results) {
@@ -154,7 +154,7 @@ bool is_trained(const RowResult& result) {
 
 /// Adds the figures at the top: the best row, the best published result, and how much has been
 /// trained.
-void add_answer(HtmlPage& page, const std::vector<RowResult>& results) {
+void add_summary(HtmlPage& page, const std::vector<RowResult>& results) {
   double minutes = 0;
   for (const RowResult& result : results) {
     if (const auto own = result.minutes()) minutes += own->mean * own->count;
@@ -170,13 +170,13 @@ void add_answer(HtmlPage& page, const std::vector<RowResult>& results) {
 }
 
 /// One figure of a row: our result and the published figure.
-struct Compared {
+struct FigurePair {
   std::string name;
   std::string ours;
   std::string theirs;
 };
 
-std::vector<Compared> compare(const RowResult& result) {
+std::vector<FigurePair> compare(const RowResult& result) {
   const PublishedFigures theirs = result.row->compared_with();
   return {{"top-1", figure_text(result.figure("top_1"), 4), figure_text(theirs.top_1, 4)},
           {"top-5", figure_text(result.figure("top_5"), 4), figure_text(theirs.top_5, 4)},
@@ -276,7 +276,7 @@ std::string table_page(const ResultTable& table, const std::vector<RowResult>& r
                 "Results of this machine and published results. Minutes include training and "
                 "evaluation; ± is the half-width of the 95 % confidence interval over seeds.");
   const std::vector<std::string> models = models_of(results);
-  add_answer(page, results);
+  add_summary(page, results);
   std::vector<std::string> frontiers;
   for (const std::string& model : models)
     frontiers.push_back(frontier_chart(table, results, model));

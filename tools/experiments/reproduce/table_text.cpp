@@ -9,7 +9,7 @@
 #include <map>
 #include <string_view>
 
-#include "framework/core/progress.h"
+#include "framework/core/format.h"
 
 namespace precast::tools {
 namespace {
@@ -20,12 +20,12 @@ constexpr int kShareDigits = 4;
 
 /// The number of decimal places of minutes_text().
 int minute_digits(double minutes) {
-  constexpr int kMostDigits = 4;
+  constexpr int kMaxDigits = 4;
   if (!(minutes > 0)) return 1;
-  return std::clamp(1 - static_cast<int>(std::floor(std::log10(minutes))), 1, kMostDigits);
+  return std::clamp(1 - static_cast<int>(std::floor(std::log10(minutes))), 1, kMaxDigits);
 }
 
-/// `8 x NVIDIA A100` or, for training on a CPU, `2 cores of` and the processor; empty if unknown.
+/// `8 x NVIDIA A100` or, for training on a CPU, `2 cores of <processor>`; empty if unknown.
 std::string hardware_of(const ordered_json& facts) {
   const std::string device = facts.value("device", "");
   if (device.empty()) return {};

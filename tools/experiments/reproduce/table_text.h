@@ -20,8 +20,8 @@ inline constexpr const char* kNoFigure = "-";
 /// `0.7376`; `-` if there is no figure.
 [[nodiscard]] std::string figure_text(const std::optional<double>& figure, int digits);
 
-/// Minutes as figure_text(), with one decimal place or, below one minute, as many as show two
-/// significant digits (at most four): `2.5`, `0.50`, `0.017`. @{
+/// Minutes as figure_text(), with one decimal place; below one minute with two significant digits,
+/// but at most four decimal places: `2.5`, `0.50`, `0.017`. @{
 [[nodiscard]] std::string minutes_text(const std::optional<MeanInterval>& minutes);
 [[nodiscard]] std::string minutes_text(const std::optional<double>& minutes);
 /// @}

@@ -27,31 +27,31 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr auto kPatience = std::chrono::minutes(10);
+constexpr auto kDryRunTimeout = std::chrono::minutes(10);
 /// Each dry run takes about 100 MB and one core for a second.
-constexpr std::size_t kMostAtOnce = 16;
+constexpr std::size_t kMaxAtOnce = 16;
 /// A plan has an entry for each epoch: 10,000 epochs are 1.3 MB of JSON.
-constexpr std::size_t kMostBytes = 64'000'000;
+constexpr std::size_t kMaxBytes = 64'000'000;
 
 /// What a dry run found.
-struct Finding {
+struct DryRunResult {
   int exit_code = 0;
   std::string errors;
   std::size_t output_bytes = 0;
-  /// The JSON that it printed; null if that is not an object, or more than kMostBytes.
+  /// The JSON that it printed; null if that is not an object, or longer than kMaxBytes.
   ordered_json plan;
 };
 
-std::vector<TrialProblem> problems_of(const Trial& trial, const Finding& finding) {
+std::vector<TrialProblem> problems_of(const Trial& trial, const DryRunResult& finding) {
   constexpr std::string_view kError = "error: ";
   std::vector<TrialProblem> problems;
   if (finding.exit_code == 0 && finding.plan.is_object()) return problems;
   if (finding.exit_code == 0) {
-    // Without the plan, neither the keys nor the device are checked.
+    // Without the plan, the keys and the device could not be checked.
     problems.push_back({&trial,
                         fmt::format("trial {}: expected a JSON object of at most {} bytes from "
                                     "`train --dry-run --json`, got {} bytes",
-                                    trial.id, kMostBytes, finding.output_bytes),
+                                    trial.id, kMaxBytes, finding.output_bytes),
                         ExitCode::usage});
     return problems;
   }
@@ -72,20 +72,20 @@ std::vector<TrialProblem> problems_of(const Trial& trial, const Finding& finding
   return problems;
 }
 
-/// Whether the trial trains only on a GPU. Its dry run succeeds without one, because the plan may
-/// be for another machine.
-bool needs_gpu(const Finding& finding) {
+/// Whether the trial requires a GPU. Its dry run succeeds even on a host without a GPU, because the
+/// plan may be for another machine.
+bool needs_gpu(const DryRunResult& finding) {
   if (finding.exit_code != 0 || !finding.plan.contains("config")) return false;
   const ordered_json& config = finding.plan.at("config");
   return config.is_object() && config.value("training.device", "") == "cuda";
 }
 
-/// Keys without effect, each with its place and the reason.
+/// Keys without effect, each with a message: its location and the reason.
 using UnreadTexts = std::map<std::string, std::string>;
 
 /// The keys of a dry run's command line that have no effect. A recipe's file may contain
 /// `ignored_keys`.
-UnreadTexts unread_keys(const Finding& finding) {
+UnreadTexts unread_keys(const DryRunResult& finding) {
   UnreadTexts unread;
   for (const char* list : {"unread_keys", "ignored_keys"}) {
     if (!finding.plan.contains(list)) continue;
@@ -98,11 +98,11 @@ UnreadTexts unread_keys(const Finding& finding) {
   return unread;
 }
 
-/// The keys that have no effect in any of the trials, with the texts of the first trial.
-UnreadTexts unread_by_all(const std::vector<Finding>& findings) {
+/// The keys that have no effect in any of the trials, with the messages of the first trial.
+UnreadTexts unread_by_all(const std::vector<DryRunResult>& findings) {
   if (findings.empty()) return {};
   UnreadTexts unread = unread_keys(findings[0]);
-  for (const Finding& finding : findings) {
+  for (const DryRunResult& finding : findings) {
     const UnreadTexts others = unread_keys(finding);
     std::erase_if(unread, [&](const auto& entry) { return !others.contains(entry.first); });
   }
@@ -110,15 +110,15 @@ UnreadTexts unread_by_all(const std::vector<Finding>& findings) {
 }
 
 /// While it exists, the programs that this process starts see only the GPUs of a slot.
-class OnlyGpusOf {
+class ScopedVisibleGpus {
  public:
-  explicit OnlyGpusOf(const Slot& slot) {
+  explicit ScopedVisibleGpus(const Slot& slot) {
     if (const char* const before = std::getenv(kVariable); before != nullptr) before_ = before;
     ::setenv(kVariable, slot.gpu.c_str(), 1);
   }
-  OnlyGpusOf(const OnlyGpusOf&) = delete;
-  OnlyGpusOf& operator=(const OnlyGpusOf&) = delete;
-  ~OnlyGpusOf() {
+  ScopedVisibleGpus(const ScopedVisibleGpus&) = delete;
+  ScopedVisibleGpus& operator=(const ScopedVisibleGpus&) = delete;
+  ~ScopedVisibleGpus() {
     if (before_)
       ::setenv(kVariable, before_->c_str(), 1);
     else
@@ -130,50 +130,50 @@ class OnlyGpusOf {
   std::optional<std::string> before_;
 };
 
-Finding dry_run(const Trial& trial, const std::filesystem::path& program) {
+DryRunResult dry_run(const Trial& trial, const std::filesystem::path& program) {
   std::vector<std::string> command = {program.string()};
   for (std::string& argument : trial.train_arguments()) command.push_back(std::move(argument));
   command.insert(command.end(), {"--dry-run", "--json"});
-  ChildResult run = run_child(command, kPatience, kMostBytes, &StopSignals::requested());
-  Finding finding{.exit_code = run.exit_code,
-                  .errors = std::move(run.errors),
-                  .output_bytes = run.output.size(),
-                  .plan = {}};
+  ChildResult run = run_child(command, kDryRunTimeout, kMaxBytes, &StopSignals::requested());
+  DryRunResult finding{.exit_code = run.exit_code,
+                       .errors = std::move(run.errors),
+                       .output_bytes = run.output.size(),
+                       .plan = {}};
   auto plan = ordered_json::parse(run.output, nullptr, /*allow_exceptions=*/false);
   if (plan.is_object()) finding.plan = std::move(plan);
   return finding;
 }
 
 /// The findings of all dry runs, in the order of the trials. After a request to stop (StopSignals),
-/// some are missing.
-std::vector<Finding> dry_run_all(const std::vector<const Trial*>& trials,
-                                 const DryRunOptions& options) {
-  std::vector<Finding> findings(trials.size());
+/// some are empty.
+std::vector<DryRunResult> dry_run_all(const std::vector<const Trial*>& trials,
+                                      const DryRunOptions& options) {
+  std::vector<DryRunResult> findings(trials.size());
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
     for (std::size_t i = next++; i < trials.size() && !StopSignals::requested(); i = next++)
       findings[i] = dry_run(*trials[i], options.program);
   };
   // Set before the threads start, because they read the environment.
-  const OnlyGpusOf gpus(options.slots.front());
+  const ScopedVisibleGpus gpus(options.slots.front());
   // Futures rethrow the exceptions of their threads in this thread.
   std::vector<std::future<void>> workers;
-  const std::size_t count = std::min({options.slots.size(), kMostAtOnce, trials.size()});
+  const std::size_t count = std::min({options.slots.size(), kMaxAtOnce, trials.size()});
   for (std::size_t i = 0; i < count; ++i) workers.push_back(std::async(std::launch::async, work));
   for (std::future<void>& worker : workers) worker.get();
   return findings;
 }
 
-/// The trials that were checked.
+/// The trials that were checked, and what their dry runs found.
 struct Checked {
   std::vector<const Trial*> trials;
-  std::vector<Finding> findings;
+  std::vector<DryRunResult> findings;
   /// The keys without effect, and whether it is certain that no trial reads them.
   UnreadTexts unread;
   bool is_certain = true;
 };
 
-/// Checks the trials and, if some keys have no effect in any of them, further ones.
+/// Checks the trials and, while some keys have no effect in any of them, further trials.
 Checked check_all(std::vector<const Trial*> trials, const DryRunOptions& options) {
   Checked checked{.trials = std::move(trials), .findings = {}, .unread = {}};
   checked.findings = dry_run_all(checked.trials, options);
@@ -193,19 +193,20 @@ Checked check_all(std::vector<const Trial*> trials, const DryRunOptions& options
 
 using TextOf = std::function<std::string(const TrialProblem&)>;
 
-/// The texts of the problems, each text once.
-std::vector<std::string> texts_of(const std::vector<TrialProblem>& problems, const TextOf& text) {
-  std::vector<std::string> told;
+/// The messages of the problems, without duplicates.
+std::vector<std::string> unique_messages(const std::vector<TrialProblem>& problems,
+                                         const TextOf& text) {
+  std::vector<std::string> messages;
   for (const TrialProblem& problem : problems) {
     std::string line = text(problem);
-    if (std::ranges::find(told, line) == told.end()) told.push_back(std::move(line));
+    if (std::ranges::find(messages, line) == messages.end()) messages.push_back(std::move(line));
   }
-  return told;
+  return messages;
 }
 
 /// @throws DeviceError or ConfigError, as check_by_dry_run().
-[[noreturn]] void refuse(const std::vector<TrialProblem>& problems, const TextOf& text) {
-  const std::string all = fmt::format("{}", fmt::join(texts_of(problems, text), "\n"));
+[[noreturn]] void reject(const std::vector<TrialProblem>& problems, const TextOf& text) {
+  const std::string all = fmt::format("{}", fmt::join(unique_messages(problems, text), "\n"));
   if (std::ranges::all_of(problems, [](const TrialProblem& problem) {
         return problem.exit_code == ExitCode::environment;
       }))
@@ -236,11 +237,12 @@ bool check_by_dry_run(std::vector<const Trial*> trials, const DryRunOptions& opt
                           ExitCode::environment});
     }
   }
-  const bool refuses = options.unread == UnreadSettings::refuse && checked.is_certain;
+  const bool rejects_unread = options.unread == UnreadSettings::reject && checked.is_certain;
   for (auto& [key, why] : checked.unread)
-    (refuses ? problems : warnings).push_back({checked.trials[0], std::move(why), ExitCode::usage});
-  for (const std::string& warning : texts_of(warnings, text)) log_warning("{}", warning);
-  if (!problems.empty()) refuse(problems, text);
+    (rejects_unread ? problems : warnings)
+        .push_back({checked.trials[0], std::move(why), ExitCode::usage});
+  for (const std::string& warning : unique_messages(warnings, text)) log_warning("{}", warning);
+  if (!problems.empty()) reject(problems, text);
   return true;
 }
 

@@ -8,8 +8,8 @@
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/format.h"
 #include "framework/core/log.h"
-#include "framework/core/progress.h"
 
 namespace precast::tools {
 namespace {
@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 5> kStatusNames = {"waiting", "done", "di
                                                           "stopped"};
 
 /// Number of bytes up to the end of the last complete line.
-std::int64_t whole_lines(const std::filesystem::path& path) {
+std::int64_t complete_lines_bytes(const std::filesystem::path& path) {
   const std::vector<std::byte> bytes = read_file(path);
   const auto end = std::find(bytes.rbegin(), bytes.rend(), std::byte{'\n'});
   return bytes.rend() - end;
@@ -57,9 +57,9 @@ void read_journal(const std::filesystem::path& path, bool warns,
 Journal::Journal(std::filesystem::path path)
     : path_(std::move(path)), fd_(posix_file_ops().open_append(path_.c_str())) {
   if (fd_ < 0) throw IoError("cannot open", path_.string(), errno);
-  const std::int64_t whole = whole_lines(path_);
-  if (whole < static_cast<std::int64_t>(std::filesystem::file_size(path_)) &&
-      posix_file_ops().ftruncate(fd_, whole) != 0) {
+  const std::int64_t complete_bytes = complete_lines_bytes(path_);
+  if (complete_bytes < static_cast<std::int64_t>(std::filesystem::file_size(path_)) &&
+      posix_file_ops().ftruncate(fd_, complete_bytes) != 0) {
     throw IoError("cannot truncate", path_.string(), errno);
   }
   posix_file_ops().fsync_folder(path_.parent_path().c_str());
@@ -73,7 +73,7 @@ void Journal::append(const ordered_json& record) {
   std::string line = record.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
   FileOps& ops = posix_file_ops();
   while (!line.empty()) {
-    const auto written = uninterrupted([&] { return ops.write(fd_, line.data(), line.size()); });
+    const auto written = retry_on_eintr([&] { return ops.write(fd_, line.data(), line.size()); });
     if (written <= 0) throw IoError("cannot write", path_.string(), written < 0 ? errno : ENOSPC);
     line.erase(0, static_cast<std::size_t>(written));
   }
@@ -133,7 +133,7 @@ std::map<std::string, TrialState> fold_states(const std::vector<ordered_json>& r
   return states;
 }
 
-void forget_failures(std::map<std::string, TrialState>& states) {
+void reset_failures(std::map<std::string, TrialState>& states) {
   for (auto& [id, state] : states) {
     if (state.status != TrialStatus::failed) continue;
     state.status = TrialStatus::waiting;

@@ -80,6 +80,6 @@ struct TrialState {
 [[nodiscard]] std::map<std::string, TrialState> fold_states(
     const std::vector<nlohmann::ordered_json>& records);
 /// Sets permanently failed trials back to `waiting`, so that they are run again.
-void forget_failures(std::map<std::string, TrialState>& states);
+void reset_failures(std::map<std::string, TrialState>& states);
 
 }  // namespace precast::tools

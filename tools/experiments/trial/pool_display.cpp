@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "framework/core/format.h"
 #include "framework/core/log.h"
 #include "framework/core/progress.h"
 
@@ -22,19 +23,20 @@ std::string figure_text(const ordered_json& figures, const std::string& key) {
   return fmt::format("{}", found->get<double>());
 }
 
-/// Whether the trial failed because of the recipe or the program, as every trial would.
-bool was_refused(const ordered_json& record) {
-  return judge_end(record.value("exit_code", 0), record.value("signal", 0)) == Verdict::fatal;
+/// Whether the trial failed for a reason for which every trial would fail: recipe or program.
+bool is_fatal(const ordered_json& record) {
+  return classify_exit(record.value("exit_code", 0), record.value("signal", 0)) ==
+         TrialOutcome::fatal;
 }
 
 }  // namespace
 
 std::vector<std::string> fit_terminal(std::vector<std::string> lines, std::size_t rows,
                                       std::size_t columns) {
-  const std::size_t room = std::max<std::size_t>(rows, 3) - 1;
-  if (lines.size() > room) {
-    const std::size_t left_out = lines.size() - (room - 1);
-    lines.resize(room - 1);
+  const std::size_t max_lines = std::max<std::size_t>(rows, 3) - 1;
+  if (lines.size() > max_lines) {
+    const std::size_t left_out = lines.size() - (max_lines - 1);
+    lines.resize(max_lines - 1);
     lines.push_back(fmt::format("  and {} more", left_out));
   }
   for (std::string& line : lines) line.resize(fit_text(line, columns - 1).size());
@@ -86,8 +88,8 @@ void PoolDisplay::refresh(const Trial& trial) {
 
 void PoolDisplay::started(const RunningTrial& running) {
   if (!terminal_) {
-    say(fmt::format("{}: {} on {}", running.trial->id,
-                    running.attempt > 1 ? "continues" : "started", running.slot->name));
+    show_message(fmt::format("{}: {} on {}", running.trial->id,
+                             running.attempt > 1 ? "continues" : "started", running.slot->name));
   }
 }
 
@@ -101,25 +103,25 @@ void PoolDisplay::ended(const Trial& trial, const ordered_json& record) {
   std::string text = fmt::format("[{}/{}] {}: ", results, trials_.size(), trial.id);
   if (status == "done") {
     text += fmt::format("done, {} {}", metric_, figure_text(record.at("figures"), metric_));
-  } else if (status == "waiting" && !record.value("failure", false) && !was_refused(record)) {
+  } else if (status == "waiting" && !record.value("failure", false) && !is_fatal(record)) {
     text += "interrupted";
   } else {
-    text += status != "waiting"   ? status
-            : was_refused(record) ? "invalid recipe or program"
-                                  : "failed, will be tried again";
+    text += status != "waiting" ? status
+            : is_fatal(record)  ? "invalid recipe or program"
+                                : "failed, will be tried again";
     if (status == "waiting" || status == "failed")
-      text += fmt::format(", {}; see {}", end_text(record.value("exit_code", 0)),
+      text += fmt::format(", {}; see {}", exit_text(record.value("exit_code", 0)),
                           (trial.run_folder() / "output").string());
   }
-  say(text + fmt::format(" ({})", format_duration(record.value("seconds", 0.0))));
+  show_message(text + fmt::format(" ({})", format_duration(record.value("seconds", 0.0))));
 }
 
-void PoolDisplay::say(const std::string& text) {
+void PoolDisplay::show_message(const std::string& text) {
   clear();
   write_stderr(text + "\n");
 }
 
-void PoolDisplay::look(const std::list<RunningTrial>& running, std::size_t waiting) {
+void PoolDisplay::update(const std::list<RunningTrial>& running, std::size_t waiting) {
   for (const RunningTrial& one : running) refresh(*one.trial);
   if (!terminal_ || std::chrono::steady_clock::now() < next_draw_) return;
   next_draw_ = std::chrono::steady_clock::now() + kRedrawEvery;

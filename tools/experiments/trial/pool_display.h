@@ -44,8 +44,8 @@ class PoolDisplay : public PoolWatcher {
 
   void started(const RunningTrial& running) override;
   void ended(const Trial& trial, const nlohmann::ordered_json& record) override;
-  void look(const std::list<RunningTrial>& running, std::size_t waiting) override;
-  void say(const std::string& text) override;
+  void update(const std::list<RunningTrial>& running, std::size_t waiting) override;
+  void show_message(const std::string& text) override;
 
  protected:
   /// Reads new lines of a trial's log.

@@ -25,12 +25,12 @@ class RunLog {
   [[nodiscard]] const nlohmann::ordered_json& last_step() const { return last_step_; }
 
  private:
-  void take(const std::string& line);
-  /// Whether the last line that was read is still in its place.
-  [[nodiscard]] bool continues(std::ifstream& file) const;
+  void read_line(const std::string& line);
+  /// Whether the last line that was read is still at the same position of the file.
+  [[nodiscard]] bool is_unchanged(std::ifstream& file) const;
 
   std::filesystem::path path_;
-  std::uint64_t read_ = 0;
+  std::uint64_t offset_ = 0;
   std::string last_line_;
   std::map<std::int64_t, nlohmann::ordered_json> epochs_;
   nlohmann::ordered_json last_step_;

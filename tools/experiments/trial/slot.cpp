@@ -5,16 +5,15 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
 #include <sstream>
-#include <system_error>
 #include <type_traits>
 #include <utility>
 
 #include "framework/core/error.h"
+#include "framework/core/parse_number.h"
 
 namespace precast::tools {
 namespace {
@@ -54,9 +53,8 @@ std::size_t gpu_count(const std::filesystem::path& root) {
 
 /// The GPU with that index; null if there is none. @param index decimal digits.
 const std::string* gpu_at(const std::string& index, const std::vector<std::string>& gpus) {
-  std::size_t at = 0;
-  const auto read = std::from_chars(index.data(), index.data() + index.size(), at);
-  return read.ec == std::errc() && at < gpus.size() ? &gpus[at] : nullptr;
+  const auto at = parse_number<std::size_t>(index);
+  return at && *at < gpus.size() ? &gpus[*at] : nullptr;
 }
 
 bool is_index(const std::string& device) {
@@ -64,7 +62,7 @@ bool is_index(const std::string& device) {
 }
 
 /// The number of `cores` that `slots` processes together can use. A single process applies the CPU
-/// quota itself; several processes do not know of one another.
+/// quota itself; each of several processes would claim the whole quota.
 std::size_t limited_cores(const std::vector<int>& cores, int usable, std::size_t slots) {
   if (slots == 1) return cores.size();
   return std::min(cores.size(), static_cast<std::size_t>(std::max(1, usable)));
@@ -141,8 +139,8 @@ std::vector<Slot> make_slots(const SlotOptions& options, const std::vector<int>&
   return slots;
 }
 
-std::vector<Slot> share_slots(int count, const std::vector<int>& cores,
-                              const std::vector<std::string>& gpus, int usable) {
+std::vector<Slot> partition_into_slots(int count, const std::vector<int>& cores,
+                                       const std::vector<std::string>& gpus, int usable) {
   require(count > 0 && !cores.empty(), "there is a slot and a core");
   const auto n = static_cast<std::size_t>(count);
   // Part i of n contiguous parts. If there are fewer than n elements, several parts share one.

@@ -10,7 +10,7 @@ namespace precast::tools {
 /// A device and a set of cores that run one trial at a time.
 struct Slot {
   /// make_slots(): `gpu0`, `cpu`; if several slots share the device, followed by the slot's number:
-  /// `gpu0.1`. share_slots(): `part0`, `part1` ...
+  /// `gpu0.1`. partition_into_slots(): `part0`, `part1` ...
   std::string name;
   /// The value of CUDA_VISIBLE_DEVICES; empty: no GPU.
   std::string gpu;
@@ -42,7 +42,7 @@ struct SlotOptions {
 /// cores, which often share caches and a memory node. If there are too few cores, slots share
 /// cores.
 /// @param gpus the GPUs to which `auto` and indices refer. A plan for another host may have indices
-/// that are missing here (missing_gpus()); they then stand for themselves.
+/// without a GPU here (missing_gpus()); such an index is used as the GPU's number.
 /// @param usable the number of cores that all slots together can use at the same time, which a CPU
 /// quota limits (usable_cores()). If it is lower than the number of `cores`, several slots get
 /// equal shares of it, evenly spaced on `cores`. A single slot gets all cores: its process applies
@@ -56,8 +56,8 @@ struct SlotOptions {
 /// cores, and the first one the fewest. If there are fewer GPUs (or cores) than slots, several
 /// slots share one.
 /// @param usable as above.
-[[nodiscard]] std::vector<Slot> share_slots(int count, const std::vector<int>& cores,
-                                            const std::vector<std::string>& gpus,
-                                            int usable = std::numeric_limits<int>::max());
+[[nodiscard]] std::vector<Slot> partition_into_slots(int count, const std::vector<int>& cores,
+                                                     const std::vector<std::string>& gpus,
+                                                     int usable = std::numeric_limits<int>::max());
 
 }  // namespace precast::tools

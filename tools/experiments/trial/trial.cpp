@@ -22,9 +22,9 @@
 namespace precast::tools {
 namespace {
 
-constexpr std::size_t kLongestPrefix = 60;
+constexpr std::size_t kMaxPrefixLength = 60;
 
-std::string safe(std::string text) {
+std::string sanitized(std::string text) {
   std::ranges::replace_if(
       text,
       [](unsigned char c) {
@@ -44,9 +44,9 @@ std::vector<std::string> Trial::train_arguments() const {
   arguments.push_back("--logging.folder=" + folder.string());
   arguments.push_back("--logging.run_id=" + id);
   arguments.emplace_back("--checkpoint.resume=auto");
-  // If one axis varies the optimiser, and another an option of one optimiser, the trials with the
-  // other optimisers do not read this option. That must not be an error. check_by_dry_run() reports
-  // the keys that no trial reads.
+  // If one axis varies the optimiser, and another axis an option of only one optimiser, the trials
+  // with other optimisers do not read this option, which must not be an error. check_by_dry_run()
+  // reports the keys that no trial reads.
   arguments.emplace_back("--warn-unread");
   return arguments;
 }
@@ -116,7 +116,7 @@ nlohmann::ordered_json plugin_hashes(const std::filesystem::path& recipe,
   return hashes;
 }
 
-void refuse_eval_only(const ConfigNode& value, Diagnostics& diagnostics) {
+void reject_eval_only(const ConfigNode& value, Diagnostics& diagnostics) {
   bool evaluates = false;
   if (!read_value(value, &evaluates) || !evaluates) return;
   diagnostics.error(value.origin, kEvalOnlyKey,
@@ -124,7 +124,7 @@ void refuse_eval_only(const ConfigNode& value, Diagnostics& diagnostics) {
                     "`precast eval`");
 }
 
-std::filesystem::path own_program() {
+std::filesystem::path executable_path() {
   return std::filesystem::read_symlink("/proc/self/exe");
 }
 
@@ -141,39 +141,40 @@ std::string trial_id(const std::vector<Setting>& settings) {
     prefix += fmt::format("{}{}{}", prefix.empty() ? "" : "_", name, setting.value);
     lines += fmt::format("{}={}\n", setting.key, setting.value);
   }
-  return fmt::format("{}-{:016x}", safe(prefix.substr(0, kLongestPrefix)), derived_seed(0, lines));
+  return fmt::format("{}-{:016x}", sanitized(prefix.substr(0, kMaxPrefixLength)),
+                     derived_seed(0, lines));
 }
 
-Verdict judge_end(int exit_code, int signal) {
+TrialOutcome classify_exit(int exit_code, int signal) {
   // 128 + N: signal N killed a rank, or the program if a shell started it.
-  if (signal != 0 || exit_code > 128) return Verdict::retry;
+  if (signal != 0 || exit_code > 128) return TrialOutcome::retry;
   // The exit codes of shells for a program that cannot be started.
-  if (exit_code == 126 || exit_code == 127) return Verdict::fatal;
+  if (exit_code == 126 || exit_code == 127) return TrialOutcome::fatal;
   switch (static_cast<ExitCode>(exit_code)) {
     case ExitCode::done:
-      return Verdict::done;
+      return TrialOutcome::done;
     case ExitCode::preempted:
-      return Verdict::go_on;
+      return TrialOutcome::preempted;
     case ExitCode::diverged:
-      return Verdict::diverged;
+      return TrialOutcome::diverged;
     case ExitCode::usage:
-      return Verdict::fatal;
+      return TrialOutcome::fatal;
     case ExitCode::io:
     case ExitCode::environment:
     case ExitCode::loader:
     case ExitCode::out_of_memory:
     case ExitCode::peer_failed:
     case ExitCode::stalled:
-      return Verdict::retry;
+      return TrialOutcome::retry;
     case ExitCode::failed:
     case ExitCode::dataset_invalid:
     case ExitCode::checkpoint_invalid:
       break;
   }
-  return Verdict::failed;
+  return TrialOutcome::failed;
 }
 
-std::string end_text(int exit_code) {
+std::string exit_text(int exit_code) {
   if (exit_code == 0) return "ended without summary.json";
   const char* const name = exit_code > 128 ? ::sigabbrev_np(exit_code - 128) : nullptr;
   return name != nullptr ? fmt::format("killed by SIG{}", name)

@@ -61,14 +61,14 @@ inline constexpr std::string_view kDatasetKeys[] = {"data.train_dataset", "data.
 [[nodiscard]] nlohmann::ordered_json plugin_hashes(const std::filesystem::path& recipe,
                                                    const std::vector<Setting>& settings);
 
-/// The key with which a run only evaluates.
+/// If this key is true, a run only evaluates.
 inline constexpr std::string_view kEvalOnlyKey = "training.eval_only";
-/// Reports the key if it is true in a trial: an evaluation writes no results that a job can read.
-/// @param value the value of the key; its origin is that of the error.
-void refuse_eval_only(const ConfigNode& value, Diagnostics& diagnostics);
+/// Reports an error if kEvalOnlyKey is true in a trial: an evaluation writes no results that a job
+/// can read. @param value the value of the key; the error is reported at its origin.
+void reject_eval_only(const ConfigNode& value, Diagnostics& diagnostics);
 
 /// The path of the running program, which can be called as `precast train`.
-[[nodiscard]] std::filesystem::path own_program();
+[[nodiscard]] std::filesystem::path executable_path();
 
 /// Whether the setting can change the results of a run, as long as the contents of the datasets are
 /// the same (tools/cli/neutral_keys.h).
@@ -78,11 +78,11 @@ void refuse_eval_only(const ConfigNode& value, Diagnostics& diagnostics);
 /// `lr0.1_weight_decay5e-4-1c9f03ab5d20e7b4`. Depends only on keys and values, not on their order.
 [[nodiscard]] std::string trial_id(const std::vector<Setting>& settings);
 
-/// The meaning of the end of a trial's process for its job.
-enum class Verdict {
+/// What the end of a trial's process means for its job.
+enum class TrialOutcome {
   done,
   /// Preempted with a checkpoint (85); the trial has to be started again to continue.
-  go_on,
+  preempted,
   /// NaN or infinity (12): a valid result.
   diverged,
   /// A failure that may be temporary: signals (also as 128 + N), codes 5, 6, 10, 11, 13 and 14.
@@ -93,10 +93,10 @@ enum class Verdict {
   fatal,
 };
 /// @param signal the signal that killed the process; 0: none.
-[[nodiscard]] Verdict judge_end(int exit_code, int signal);
+[[nodiscard]] TrialOutcome classify_exit(int exit_code, int signal);
 /// How the process of a trial without a result has ended: `exit code 5`; `killed by SIGKILL` (128 +
 /// N: signal N killed it or one of its ranks); `ended without summary.json` for exit code 0.
-[[nodiscard]] std::string end_text(int exit_code);
+[[nodiscard]] std::string exit_text(int exit_code);
 
 /// The figures of a finished run: summary.json without the figures of each class. Nothing if the
 /// run has not finished.

@@ -9,8 +9,8 @@
 #include <system_error>
 
 #include "framework/core/file.h"
+#include "framework/core/format.h"
 #include "framework/core/log.h"
-#include "framework/core/progress.h"
 #include "framework/core/unix_time.h"
 #include "framework/process/signal_pipe.h"
 
@@ -21,23 +21,23 @@ using nlohmann::ordered_json;
 
 /// The maximum number of starts of a trial that ends with 85 each time although this job did not
 /// ask it to stop, because something else preempts it.
-constexpr int kMostStarts = 1000;
-constexpr int kLookEveryMs = 200;
+constexpr int kMaxStarts = 1000;
+constexpr int kPollIntervalMs = 200;
 constexpr std::chrono::milliseconds kNoPause{0};
 /// A waiting trial that may start within this time counts as one that could start now.
-constexpr auto kSoon = std::chrono::seconds(1);
+constexpr auto kReadyWindow = std::chrono::seconds(1);
 constexpr auto kPreparePause = std::chrono::milliseconds(100);
 constexpr auto kLockPause = std::chrono::milliseconds(500);
-constexpr auto kLockPatience = std::chrono::seconds(5);
+constexpr auto kLockNoticeDelay = std::chrono::seconds(5);
 /// How long trials may take to save a checkpoint when an error ends the pool.
-constexpr auto kSavePatience = std::chrono::minutes(2);
+constexpr auto kSaveTimeout = std::chrono::minutes(2);
 
 std::filesystem::path output_of(const Trial& trial) {
   return trial.run_folder() / "output";
 }
 
 /// The size of the file; 0 if there is none.
-std::uintmax_t bytes_of(const std::filesystem::path& path) {
+std::uintmax_t size_or_zero(const std::filesystem::path& path) {
   std::error_code missing;
   const std::uintmax_t bytes = std::filesystem::file_size(path, missing);
   return missing ? 0 : bytes;
@@ -55,17 +55,17 @@ ordered_json settings_of(const Trial& trial) {
   return settings;
 }
 
-Verdict verdict_of(const ProcessEnd& end, bool has_summary) {
-  const Verdict verdict = judge_end(end.exit_code, end.signal);
+TrialOutcome outcome_of(const ProcessEnd& end, bool has_summary) {
+  const TrialOutcome outcome = classify_exit(end.exit_code, end.signal);
   // A program that ends with exit code 0 but without a summary is not `precast train`.
-  return verdict == Verdict::done && !has_summary ? Verdict::failed : verdict;
+  return outcome == TrialOutcome::done && !has_summary ? TrialOutcome::failed : outcome;
 }
 
 }  // namespace
 
 PoolWatcher::~PoolWatcher() = default;
 
-void PoolWatcher::say(const std::string& text) {
+void PoolWatcher::show_message(const std::string& text) {
   log_info("{}", text);
 }
 
@@ -94,10 +94,10 @@ ExitCode TrialPool::run(std::span<const Trial> trials) {
 void TrialPool::save_running(SignalPipe& signals) {
   interrupted_ = true;
   stop_all();
-  const auto patience = Clock::now() + kSavePatience;
-  while (!running_.empty() && Clock::now() < patience) {
+  const auto deadline = Clock::now() + kSaveTimeout;
+  while (!running_.empty() && Clock::now() < deadline) {
     wait_for_events(signals.fd());
-    handle(signals.take());
+    handle_signals(signals.take());
     std::erase_if(running_, [](RunningTrial& one) { return one.process->poll().has_value(); });
   }
 }
@@ -105,20 +105,20 @@ void TrialPool::save_running(SignalPipe& signals) {
 void TrialPool::run_all(SignalPipe& signals) {
   while (true) {
     fill_slots();
-    tell([&] { watcher_.look(running_, waiting_.size()); });
+    notify([&] { watcher_.update(running_, waiting_.size()); });
     if (running_.empty() && (stopping_ || waiting_.empty())) break;
     wait_for_events(signals.fd());
-    handle(signals.take());
+    handle_signals(signals.take());
     finish_ended();
     for (RunningTrial& running : running_) {
-      if (stopping_ || running.stopped_early || !watcher_.stops(*running.trial)) continue;
+      if (stopping_ || running.stopped_early || !watcher_.should_stop(*running.trial)) continue;
       running.stopped_early = true;
-      running.process->ask_to_stop();
+      running.process->request_stop();
     }
   }
 }
 
-void TrialPool::tell(const std::function<void()>& watcher) {
+void TrialPool::notify(const std::function<void()>& watcher) {
   try {
     watcher();
   } catch (const std::exception& error) {
@@ -144,7 +144,7 @@ void TrialPool::fill_slots() {
 }
 
 void TrialPool::queue_resumed() {
-  const std::optional<std::string> id = watcher_.resumes();
+  const std::optional<std::string> id = watcher_.trial_to_resume();
   if (!id) return;
   const auto trial = std::ranges::find(trials_, *id, &Trial::id);
   if (trial == trials_.end()) return;
@@ -176,7 +176,7 @@ bool TrialPool::start(Waiting& waiting, const Slot& slot) {
     lock = FileLock::try_lock(trial.run_folder() / "lock");
   } catch (const IoError& error) {
     record_start(trial, slot);
-    cannot_start(trial, error);
+    record_failed_start(trial, error);
     return true;
   }
   if (!lock) {
@@ -184,16 +184,16 @@ bool TrialPool::start(Waiting& waiting, const Slot& slot) {
     return false;
   }
   if (const auto summary = read_summary(trial.run_folder())) {
-    take_over(trial, *summary);
+    adopt_result(trial, *summary);
     return true;
   }
-  const auto more = prepare(trial, slot);
-  if (!more) {
+  const auto extra_arguments = prepare(trial, slot);
+  if (!extra_arguments) {
     waiting.ready = Clock::now() + kPreparePause;
     return false;
   }
   record_start(trial, slot);
-  launch(trial, slot, std::move(*lock), *more);
+  launch(trial, slot, std::move(*lock), *extra_arguments);
   return true;
 }
 
@@ -201,21 +201,21 @@ std::optional<std::vector<std::string>> TrialPool::prepare(const Trial& trial, c
   NextStart next{.trial = trial, .slot = slot};
   next.free_slots = options_.slots.size() - running_.size() - 1;
   for (const Waiting& other : waiting_)
-    if (other.trial != &trial && other.ready <= Clock::now() + kSoon)
+    if (other.trial != &trial && other.ready <= Clock::now() + kReadyWindow)
       next.waiting.push_back(other.trial);
-  std::optional<std::vector<std::string>> more = std::vector<std::string>{};
-  tell([&] { more = watcher_.prepare(next); });
-  return more;
+  std::optional<std::vector<std::string>> extra_arguments = std::vector<std::string>{};
+  notify([&] { extra_arguments = watcher_.prepare(next); });
+  return extra_arguments;
 }
 
 void TrialPool::wait_for_lock(Waiting& waiting) {
   // The holder of the lock is usually a child of a killed job, and is about to exit.
   waiting.ready = Clock::now() + kLockPause;
   if (!waiting.locked_since) waiting.locked_since = Clock::now();
-  if (Clock::now() - *waiting.locked_since > kLockPatience) {
-    tell([&] {
-      watcher_.say(waiting.trial->id +
-                   ": another process is running it; waiting until that process ends");
+  if (Clock::now() - *waiting.locked_since > kLockNoticeDelay) {
+    notify([&] {
+      watcher_.show_message(waiting.trial->id +
+                            ": another process is running it; waiting until that process ends");
     });
     waiting.locked_since = Clock::now() + std::chrono::hours(1);
   }
@@ -228,17 +228,17 @@ void TrialPool::record_start(const Trial& trial, const Slot& slot) {
                                {"trial", trial.id},
                                {"attempt", state.starts + 1},
                                {"slot", slot.name},
-                               {"output_bytes", bytes_of(output_of(trial))},
+                               {"output_bytes", size_or_zero(output_of(trial))},
                                {"time", unix_seconds()}};
   journal_.append(record);
   state.apply(record);
 }
 
 void TrialPool::launch(const Trial& trial, const Slot& slot, FileLock lock,
-                       const std::vector<std::string>& more) {
+                       const std::vector<std::string>& extra_arguments) {
   std::vector<std::string> command = {options_.program.string()};
   for (std::string& argument : trial.train_arguments()) command.push_back(std::move(argument));
-  command.insert(command.end(), more.begin(), more.end());
+  command.insert(command.end(), extra_arguments.begin(), extra_arguments.end());
   const int lock_fd = lock.fd();
   try {
     running_.push_back(
@@ -249,17 +249,18 @@ void TrialPool::launch(const Trial& trial, const Slot& slot, FileLock lock,
          .process = std::make_unique<TrialProcess>(command, slot, output_of(trial), lock_fd),
          .stopped_early = false});
   } catch (const IoError& error) {
-    return cannot_start(trial, error);
+    return record_failed_start(trial, error);
   }
-  tell([&] { watcher_.started(running_.back()); });
+  notify([&] { watcher_.started(running_.back()); });
 }
 
-void TrialPool::cannot_start(const Trial& trial, const IoError& error) {
-  tell([&] { watcher_.say(fmt::format("{}: {}", trial.id, error.what())); });
-  conclude(trial, states_[trial.id].starts, {.exit_code = static_cast<int>(ExitCode::io)}, false);
+void TrialPool::record_failed_start(const Trial& trial, const IoError& error) {
+  notify([&] { watcher_.show_message(fmt::format("{}: {}", trial.id, error.what())); });
+  handle_exit(trial, states_[trial.id].starts, {.exit_code = static_cast<int>(ExitCode::io)},
+              false);
 }
 
-void TrialPool::take_over(const Trial& trial, const ordered_json& summary) {
+void TrialPool::adopt_result(const Trial& trial, const ordered_json& summary) {
   const TrialState& state = states_[trial.id];
   const double end = written_at(trial.run_folder() / "summary.json");
   record_end(trial, {{"attempt", state.starts},
@@ -272,10 +273,10 @@ void TrialPool::take_over(const Trial& trial, const ordered_json& summary) {
 
 void TrialPool::wait_for_events(int fd) const {
   pollfd wait{fd, POLLIN, 0};
-  ::poll(&wait, 1, kLookEveryMs);
+  ::poll(&wait, 1, kPollIntervalMs);
 }
 
-void TrialPool::handle(const std::vector<int>& signals) {
+void TrialPool::handle_signals(const std::vector<int>& signals) {
   for (const int signal : signals) {
     if (signal == SIGCHLD) continue;
     if (interrupted_ && signal == SIGINT) {
@@ -283,8 +284,8 @@ void TrialPool::handle(const std::vector<int>& signals) {
     } else if (!interrupted_) {
       interrupted_ = true;
       stop_all();
-      tell([&] {
-        watcher_.say(fmt::format(
+      notify([&] {
+        watcher_.show_message(fmt::format(
             "asked to stop: waiting until {} saved; press Ctrl-C again to kill without saving",
             running_.size() == 1 ? "1 trial has"
                                  : format_count(running_.size(), "trial") + " have"));
@@ -295,7 +296,7 @@ void TrialPool::handle(const std::vector<int>& signals) {
 
 void TrialPool::stop_all() {
   stopping_ = true;
-  for (const RunningTrial& running : running_) running.process->ask_to_stop();
+  for (const RunningTrial& running : running_) running.process->request_stop();
 }
 
 void TrialPool::finish_ended() {
@@ -305,43 +306,44 @@ void TrialPool::finish_ended() {
       ++running;
       continue;
     }
-    conclude(*running->trial, running->attempt, *end, running->stopped_early);
+    handle_exit(*running->trial, running->attempt, *end, running->stopped_early);
     running = running_.erase(running);
   }
 }
 
-TrialStatus TrialPool::status_after(const Trial& trial, Verdict verdict, bool failure,
+TrialStatus TrialPool::status_after(const Trial& trial, TrialOutcome outcome, bool failure,
                                     bool stopped_early) const {
   const TrialState& state = states_.at(trial.id);
   // The program was stopped before it could catch our SIGTERM and save a checkpoint.
-  if (stopped_early && verdict == Verdict::retry) return TrialStatus::stopped;
-  switch (verdict) {
-    case Verdict::done:
+  if (stopped_early && outcome == TrialOutcome::retry) return TrialStatus::stopped;
+  switch (outcome) {
+    case TrialOutcome::done:
       return TrialStatus::done;
-    case Verdict::diverged:
+    case TrialOutcome::diverged:
       return TrialStatus::diverged;
-    case Verdict::failed:
+    case TrialOutcome::failed:
       return TrialStatus::failed;
-    case Verdict::go_on:
+    case TrialOutcome::preempted:
       if (stopped_early) return TrialStatus::stopped;
-      return state.starts < kMostStarts ? TrialStatus::waiting : TrialStatus::failed;
-    case Verdict::retry:
+      return state.starts < kMaxStarts ? TrialStatus::waiting : TrialStatus::failed;
+    case TrialOutcome::retry:
       return failure && state.failures >= options_.max_retries ? TrialStatus::failed
                                                                : TrialStatus::waiting;
-    case Verdict::fatal:
+    case TrialOutcome::fatal:
       break;
   }
   return TrialStatus::waiting;
 }
 
-void TrialPool::conclude(const Trial& trial, int attempt, const ProcessEnd& end,
-                         bool stopped_early) {
+void TrialPool::handle_exit(const Trial& trial, int attempt, const ProcessEnd& end,
+                            bool stopped_early) {
   const auto summary = read_summary(trial.run_folder());
-  const Verdict verdict = verdict_of(end, summary.has_value());
+  const TrialOutcome outcome = outcome_of(end, summary.has_value());
   // A process that has just started might not catch our SIGTERM yet, and is then killed by it.
   const bool by_signal = end.signal != 0 || end.exit_code > 128;
-  const bool failure = verdict == Verdict::retry && !stopped_early && !(stopping_ && by_signal);
-  const TrialStatus status = status_after(trial, verdict, failure, stopped_early);
+  const bool failure =
+      outcome == TrialOutcome::retry && !stopped_early && !(stopping_ && by_signal);
+  const TrialStatus status = status_after(trial, outcome, failure, stopped_early);
   ordered_json record = {{"attempt", attempt},
                          {"status", name_of(status)},
                          {"exit_code", end.exit_code},
@@ -351,28 +353,28 @@ void TrialPool::conclude(const Trial& trial, int attempt, const ProcessEnd& end,
                          {"cpu_seconds", end.cpu_seconds}};
   if (status == TrialStatus::done) record["figures"] = *summary;
   record_end(trial, record);
-  if (verdict == Verdict::fatal) {
+  if (outcome == TrialOutcome::fatal) {
     fatal_ = true;
     stop_all();
   } else if (status == TrialStatus::waiting && !stopping_) {
-    queue_again(trial, failure);
+    requeue(trial, failure);
   }
 }
 
-void TrialPool::queue_again(const Trial& trial, bool after_failure) {
+void TrialPool::requeue(const Trial& trial, bool after_failure) {
   const int doublings = std::min(10, states_[trial.id].failures - 1);
   const auto pause = after_failure ? options_.retry_pause * (1 << doublings) : kNoPause;
   waiting_.push_front({&trial, Clock::now() + pause, std::nullopt});
 }
 
 void TrialPool::record_end(const Trial& trial, const ordered_json& record) {
-  ordered_json whole = {{"event", "end"}, {"trial", trial.id}};
-  whole.update(record);
-  whole["settings"] = settings_of(trial);
-  whole["time"] = unix_seconds();
-  journal_.append(whole);
-  states_[trial.id].apply(whole);
-  tell([&] { watcher_.ended(trial, whole); });
+  ordered_json full_record = {{"event", "end"}, {"trial", trial.id}};
+  full_record.update(record);
+  full_record["settings"] = settings_of(trial);
+  full_record["time"] = unix_seconds();
+  journal_.append(full_record);
+  states_[trial.id].apply(full_record);
+  notify([&] { watcher_.ended(trial, full_record); });
 }
 
 ExitCode TrialPool::result() const {
@@ -384,7 +386,7 @@ ExitCode TrialPool::result() const {
   return failed ? ExitCode::failed : ExitCode::done;
 }
 
-int stopped_job() {
+int report_stopped() {
   log_info("stopped. To continue, run the same command again");
   return static_cast<int>(ExitCode::preempted);
 }

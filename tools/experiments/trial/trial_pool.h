@@ -38,7 +38,7 @@ struct RunningTrial {
   int attempt = 1;
   FileLock lock;
   std::unique_ptr<TrialProcess> process;
-  /// Whether it was asked to end because PoolWatcher::stops() returned true.
+  /// Whether it was asked to end because PoolWatcher::should_stop() returned true.
   bool stopped_early = false;
 };
 
@@ -46,7 +46,7 @@ struct RunningTrial {
 struct NextStart {
   const Trial& trial;
   const Slot& slot;
-  /// Number of other free slots, and the other trials that could start now.
+  /// Number of other free slots, and the other trials that could start now or within a second.
   std::size_t free_slots = 0;
   std::vector<const Trial*> waiting = {};
 };
@@ -68,14 +68,14 @@ class PoolWatcher {
   /// @param record the record of the end in the journal.
   virtual void ended(const Trial& /*trial*/, const nlohmann::ordered_json& /*record*/) {}
   /// Called several times a second.
-  virtual void look(const std::list<RunningTrial>& /*running*/, std::size_t /*waiting*/) {}
+  virtual void update(const std::list<RunningTrial>& /*running*/, std::size_t /*waiting*/) {}
   /// Whether a running trial has to save a checkpoint and end.
-  virtual bool stops(const Trial& /*trial*/) { return false; }
+  virtual bool should_stop(const Trial& /*trial*/) { return false; }
   /// Shows a message to the user.
-  virtual void say(const std::string& text);
+  virtual void show_message(const std::string& text);
   /// Called when a slot is free. @return the id of a stopped trial that should continue after all;
   /// nothing if there is none.
-  virtual std::optional<std::string> resumes() { return std::nullopt; }
+  virtual std::optional<std::string> trial_to_resume() { return std::nullopt; }
 };
 
 /// Runs trials in slots, in the given order, until each has a result. It records every start and
@@ -96,10 +96,11 @@ class TrialPool {
             PoolWatcher& watcher);
 
   /// Runs the trials whose status is `waiting`. @return done; failed if a trial has failed; usage
-  /// if a trial failed for a reason for which all trials would fail (the others are then stopped);
-  /// preempted after a signal. @throws IoError if the journal cannot be written, and whatever the
-  /// watcher's starting(), stops() and resumes() throw; running trials first save and end. Other
-  /// exceptions of the watcher become warnings.
+  /// if a trial failed for a reason for which all trials would fail (running trials are then
+  /// stopped, and no further trial starts); preempted after a signal. @throws IoError if the
+  /// journal cannot be written, and whatever the watcher's starting(), should_stop() and
+  /// trial_to_resume() throw; running trials first save and end. Other exceptions of the watcher
+  /// become warnings.
   ExitCode run(std::span<const Trial> trials);
 
  private:
@@ -114,7 +115,7 @@ class TrialPool {
   /// Asks all running trials to save and end, so that none loses its progress since its last
   /// checkpoint, and waits for them for up to two minutes.
   void save_running(SignalPipe& signals);
-  static void tell(const std::function<void()>& watcher);
+  static void notify(const std::function<void()>& watcher);
   void fill_slots();
   void queue_resumed();
   void start_next(const Slot& slot);
@@ -124,19 +125,19 @@ class TrialPool {
   void wait_for_lock(Waiting& waiting);
   void record_start(const Trial& trial, const Slot& slot);
   void launch(const Trial& trial, const Slot& slot, FileLock lock,
-              const std::vector<std::string>& more);
+              const std::vector<std::string>& extra_arguments);
   [[nodiscard]] std::optional<std::vector<std::string>> prepare(const Trial& trial,
                                                                 const Slot& slot);
-  void take_over(const Trial& trial, const nlohmann::ordered_json& summary);
+  void adopt_result(const Trial& trial, const nlohmann::ordered_json& summary);
   [[nodiscard]] const Slot* free_slot() const;
   void wait_for_events(int fd) const;
-  void handle(const std::vector<int>& signals);
+  void handle_signals(const std::vector<int>& signals);
   void stop_all();
   void finish_ended();
-  void cannot_start(const Trial& trial, const IoError& error);
-  void conclude(const Trial& trial, int attempt, const ProcessEnd& end, bool stopped_early);
-  void queue_again(const Trial& trial, bool after_failure);
-  [[nodiscard]] TrialStatus status_after(const Trial& trial, Verdict verdict, bool failure,
+  void record_failed_start(const Trial& trial, const IoError& error);
+  void handle_exit(const Trial& trial, int attempt, const ProcessEnd& end, bool stopped_early);
+  void requeue(const Trial& trial, bool after_failure);
+  [[nodiscard]] TrialStatus status_after(const Trial& trial, TrialOutcome outcome, bool failure,
                                          bool stopped_early) const;
   void record_end(const Trial& trial, const nlohmann::ordered_json& record);
   [[nodiscard]] ExitCode result() const;
@@ -154,6 +155,6 @@ class TrialPool {
 };
 
 /// Prints how to continue a job (a grid, a table) that a signal has stopped. @return its exit code.
-[[nodiscard]] int stopped_job();
+[[nodiscard]] int report_stopped();
 
 }  // namespace precast::tools

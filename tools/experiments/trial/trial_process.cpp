@@ -30,8 +30,8 @@ std::vector<std::string> environment_of(const Slot& slot) {
 }
 
 /// Runs in the new process between fork and exec, and therefore makes only async-signal-safe calls.
-[[noreturn]] void become(char* const* arguments, char* const* environment, const cpu_set_t& cores,
-                         int output, int lock_fd, pid_t parent) {
+[[noreturn]] void exec_program(char* const* arguments, char* const* environment,
+                               const cpu_set_t& cores, int output, int lock_fd, pid_t parent) {
   ::setpgid(0, 0);
   // The handlers of the parent would write into its pipe, which the new process has inherited.
   for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1}) ::signal(signal, SIG_DFL);
@@ -84,7 +84,7 @@ TrialProcess::TrialProcess(const std::vector<std::string>& command, const Slot& 
   // posix_spawn, which the launcher of ranks uses, supports neither affinity nor a signal on the
   // death of the parent.
   pid_ = ::fork();
-  if (pid_ == 0) become(argv.data(), envp.data(), cores, file, lock_fd, parent);
+  if (pid_ == 0) exec_program(argv.data(), envp.data(), cores, file, lock_fd, parent);
   const int failure = errno;
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   ::close(file);
@@ -99,7 +99,7 @@ TrialProcess::~TrialProcess() {
   }
 }
 
-void TrialProcess::ask_to_stop() const {
+void TrialProcess::request_stop() const {
   if (!end_) ::kill(pid_, SIGTERM);
 }
 

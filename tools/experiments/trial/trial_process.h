@@ -24,8 +24,9 @@ struct ProcessEnd {
 
 /// A program that runs in a slot. It is bound to the slot's cores and GPU, and its output is
 /// appended to a file. The program leads its own process group, so that a terminal's Ctrl-C reaches
-/// only the parent, which then asks the program to stop. It gets SIGKILL when the thread that
-/// started it ends, so that no trial continues unnoticed if the parent is killed. Not thread-safe.
+/// only the parent, which then asks the program to stop. The program gets SIGKILL when the thread
+/// that started it ends, so that no trial continues unnoticed if the parent is killed. Not
+/// thread-safe.
 class TrialProcess {
  public:
   /// Starts `command[0]` (a path; PATH is not searched). Exit code 127 means that it could not be
@@ -40,7 +41,7 @@ class TrialProcess {
   ~TrialProcess();
 
   /// Sends SIGTERM. A training run then saves a checkpoint and ends with exit code 85.
-  void ask_to_stop() const;
+  void request_stop() const;
   /// Sends SIGKILL to the program's process group.
   void kill() const;
   /// Checks without waiting whether the program has ended. @return nothing while it is running.

@@ -18,8 +18,8 @@ struct Measured {
   /// The largest error of a channel's sum, relative to sqrt(n * sum of squares), and of a channel's
   /// sum of squares, relative to this sum. Absent if the graph computes no sums.
   std::optional<double> sum_error, squares_error;
-  /// A sum of n values with mean 0 is only about sqrt(n) times their size, so a larger tolerance
-  /// would accept 0. Rounding to half gives errors of about 1e-6.
+  /// A sum of n values with mean 0 is only about sqrt(n) times as large as one value, so a larger
+  /// tolerance would accept a sum of 0. Rounding to half gives errors of about 1e-6.
   bool sums_differ() const {
     return !(sum_error.value_or(0) <= 1e-4) || !(squares_error.value_or(0) <= 1e-2);
   }
@@ -27,7 +27,7 @@ struct Measured {
 
 class Bench {
  public:
-  Bench() : workspace_(kMostWorkspaceBytes) {}
+  Bench() : workspace_(kMaxWorkspaceBytes) {}
 
   /// Times the task's plans. @return the fastest one; nothing if no plan runs
   std::optional<Measured> measure(Task& task) {

@@ -1,4 +1,5 @@
-// Asks cuDNN which fused graphs of ResNet training it supports on a GPU, which need not be present:
+// Asks cuDNN which fused graphs of ResNet training it supports on a GPU. No GPU needs to be
+// present:
 //     cudnn_support DEVICE.json [--batch N] [--reasons]     prints a Markdown table
 //     cudnn_support --describe_gpu                          prints DEVICE.json for the first GPU
 // "Supported" means that cuDNN finds an engine whose conditions the device and the graph meet. Only

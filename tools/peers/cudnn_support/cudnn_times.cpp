@@ -194,7 +194,7 @@ void run(const Options& options) {
   try {
     left_out = measure_all(pool, bench.get(), begin + std::chrono::seconds(options.seconds), rows);
   } catch (...) {
-    failure = std::current_exception();  // what was measured before is still written
+    failure = std::current_exception();  // the rows measured so far are still written
   }
   print_end(rows, left_out, bench != nullptr);
   const std::chrono::duration<double> took = Clock::now() - begin;

@@ -150,7 +150,7 @@ class Net {
   Sums sums_;
 };
 
-/// Asks cuDNN for engines for the graph. Returns its message if it has none, and otherwise an empty
+/// Asks cuDNN for engines for the graph. @return the reason if there is none, otherwise an empty
 /// string. @param handle null if the graph has a device description
 inline std::string refusal(graph::Graph& of, cudnnHandle_t handle = nullptr) {
   fe::error_t result = of.validate();

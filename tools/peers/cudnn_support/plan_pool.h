@@ -122,7 +122,7 @@ class PlanPool {
     task.pattern->build(*task.net, task.layer->shape);
     step([&] { task.refusal = refusal(of, task.handle); });
     if (!task.refusal.empty()) return;
-    of.deselect_workspace_greater_than(kMostWorkspaceBytes);
+    of.deselect_workspace_greater_than(kMaxWorkspaceBytes);
     std::set<std::string> tried;
     task.engines = of.get_execution_plan_count();
     for (std::int64_t i = 0; i < task.engines && task.plans.size() < options_.plans; ++i) {
@@ -131,7 +131,7 @@ class PlanPool {
       if (!tried.insert(name).second) continue;
       fe::error_t built;
       if (!step([&] { built = of.build_plan_at_index(i); })) break;
-      if (built.is_good() && of.get_workspace_size_plan_at_index(i) <= kMostWorkspaceBytes) {
+      if (built.is_good() && of.get_workspace_size_plan_at_index(i) <= kMaxWorkspaceBytes) {
         task.plans.push_back({i, name});
       } else {
         task.refusal = built.get_message();

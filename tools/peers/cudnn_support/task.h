@@ -9,7 +9,7 @@
 
 namespace cudnn_graphs {
 
-constexpr std::int64_t kMostWorkspaceBytes = std::int64_t{1} << 30;
+constexpr std::int64_t kMaxWorkspaceBytes = std::int64_t{1} << 30;
 
 struct Plan {
   std::int64_t index;

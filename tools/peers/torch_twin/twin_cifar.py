@@ -7,8 +7,8 @@
 This is the recipe of FFCV's CIFAR-10 example: SGD with a triangular learning rate, flip, shift by up to
 2 px and a cutout of 4 px filled with the mean; evaluation adds the logits of an image and its mirror
 image. The archives contain `image`, uint8 [N, 32, 32, 3], and `label`. Prints one line of JSON per epoch.
-With --steps, the rate is constant, there is no augmentation, batches are in the order of the file, and
-the output is {"losses": [...]}.
+With --steps, the learning rate is constant, there is no augmentation, batches are in the order of the
+file, and the output is {"losses": [...]}.
 """
 
 import argparse
@@ -34,7 +34,7 @@ def arguments():
     parser.add_argument("train")
     parser.add_argument("val", nargs="?")
     parser.add_argument("--epochs", type=int, default=24)
-    parser.add_argument("--peak", type=int, default=5, help="epoch of the highest rate")
+    parser.add_argument("--peak", type=int, default=5, help="epoch with the highest learning rate")
     parser.add_argument("--lr", type=float, default=0.5)
     parser.add_argument("--batch", type=int, default=512)
     parser.add_argument("--seed", type=int, default=0)
@@ -58,7 +58,7 @@ def unit(channels_in, channels_out, kernel=3, stride=1, padding=1):
 
 
 def make_model(classes):
-    """The network, with the names of precast's model `layers`."""
+    """The network, with the parameter names of precast's model `layers`."""
     return nn.Sequential(
         *unit(3, 64), *unit(64, 128, 5, 2, 2), Residual(*unit(128, 128), *unit(128, 128)),
         *unit(128, 256), nn.MaxPool2d(2), Residual(*unit(256, 256), *unit(256, 256)),

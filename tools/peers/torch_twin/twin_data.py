@@ -84,7 +84,7 @@ class Folder:
         return self.size
 
     def close(self):
-        """Ends the workers. If they are still alive when Python exits, it can hang."""
+        """Ends the workers. Python can hang at exit if they are still alive."""
         self.loader = None
 
     def batches(self, transform, size, batch, shuffle):

@@ -56,7 +56,7 @@ def run(command):
 
 
 class Peer:
-    """Runs precast with the recipe that the twin uses too."""
+    """Runs precast with the same recipe as the twin."""
 
     def __init__(self, args, folder):
         self.args, self.folder = args, folder

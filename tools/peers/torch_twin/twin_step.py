@@ -4,8 +4,8 @@
 The step uses torch as most users do, eager or with --compile: torchvision's model with weights from seed 0,
 one batch from seed 0 that stays on the device in the step's precision, torch.optim.SGD in its default
 implementation, and on a GPU autocast, GradScaler, channels_last and cudnn.benchmark. Losses of eager steps equal
-precast's, so both compute the same. Compilation and the first steps count for `warmup_seconds`, not for the timed
-windows. Exit code 6 if --device names a GPU that torch cannot use.
+precast's, so both compute the same. Compilation and the first steps are part of `warmup_seconds`, not of the timed
+windows. Exit code 6 if --device requests a GPU that torch cannot use.
 """
 
 import argparse

@@ -4,7 +4,7 @@
     twin_steps.py --weights w.pt --images x.npy --labels y.npy --lrs lrs.json [--blurpool] ...
 
 Uses fp32 on the CPU and ffcv-imagenet's legacy decay groups. Step i uses images[i * batch : (i+1) * batch]
-and the rate lrs[i]; batch is the number of images divided by the number of rates.
+and the learning rate lrs[i]; batch is the number of images divided by the number of learning rates.
 """
 
 import argparse
@@ -22,7 +22,7 @@ def arguments():
     parser.add_argument("--weights", required=True, help="initial state_dict, .pt or .safetensors")
     parser.add_argument("--images", required=True, help="uint8 [steps * batch, H, W, 3]")
     parser.add_argument("--labels", required=True, help="integers [steps * batch]")
-    parser.add_argument("--lrs", required=True, help="JSON list: the rate of each step")
+    parser.add_argument("--lrs", required=True, help="JSON list: the learning rate of each step")
     parser.add_argument("--arch", default="resnet18")
     parser.add_argument("--momentum", type=float, default=0.9)
     parser.add_argument("--weight-decay", type=float, default=4e-5)

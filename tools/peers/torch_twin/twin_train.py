@@ -6,7 +6,7 @@
 RECIPE is a YAML file, or the JSON output of `precast train RECIPE --dry-run --json`, which needs no PyYAML.
 DATA is a folder of class folders, or PREFIX for PREFIX_images.npy (uint8 [N, H, W, 3]) and
 PREFIX_labels.npy. Trains with fp16 autocast on a GPU if there is one, else in fp32 on the CPU, with SGD and
-ffcv-imagenet's ramp of the learning rate. Prints one JSON line per epoch. Exit code 6 if --device names a GPU
+ffcv-imagenet's ramp of the learning rate. Prints one JSON line per epoch. Exit code 6 if --device requests a GPU
 that torch cannot use. These keys of the recipe are used:
 
     model       arch

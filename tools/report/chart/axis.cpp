@@ -30,8 +30,8 @@ std::string tick_text(double value, double step) {
 void Extent::add(double value) {
   if (!std::isfinite(value) || (scale_ == Scale::logarithmic && value <= 0)) return;
   const bool first = empty();
-  least_ = first ? value : std::min(least_, value);
-  most_ = first ? value : std::max(most_, value);
+  min_ = first ? value : std::min(min_, value);
+  max_ = first ? value : std::max(max_, value);
 }
 
 double nice_step(double span, int ticks) {
@@ -45,38 +45,38 @@ double nice_step(double span, int ticks) {
 AxisMap::AxisMap(const Axis& axis, const Extent& extent, double from_px, double to_px, int ticks)
     : scale_(axis.scale), from_px_(from_px), to_px_(to_px) {
   const bool log = scale_ == Scale::logarithmic;
-  least_ = axis.least.value_or(extent.empty() ? (log ? 1 : 0) : extent.least());
-  most_ = axis.most.value_or(extent.empty() ? (log ? 10 : 1) : extent.most());
+  min_ = axis.min.value_or(extent.empty() ? (log ? 1 : 0) : extent.min());
+  max_ = axis.max.value_or(extent.empty() ? (log ? 10 : 1) : extent.max());
   log ? place_logarithmic(axis, ticks) : place_linear(axis, ticks);
 }
 
 void AxisMap::place_linear(const Axis& axis, int ticks) {
   // One value, or values too close for ticks between them: adds room on both sides.
-  const double noise = 1e-9 * std::max(std::abs(least_), std::abs(most_));
-  if (!(most_ - least_ > noise)) {
-    const double room = axis.whole ? 1 : std::max(std::abs(most_) * 0.1, 1e-6);
-    if (!axis.least) least_ -= least_ > 0 && least_ < room ? least_ : room;
-    if (!axis.most || most_ <= least_) most_ = std::max(most_, least_) + room;
+  const double noise = 1e-9 * std::max(std::abs(min_), std::abs(max_));
+  if (!(max_ - min_ > noise)) {
+    const double room = axis.integer ? 1 : std::max(std::abs(max_) * 0.1, 1e-6);
+    if (!axis.min) min_ -= min_ > 0 && min_ < room ? min_ : room;
+    if (!axis.max || max_ <= min_) max_ = std::max(max_, min_) + room;
   }
-  double step = nice_step(most_ - least_, ticks);
-  if (axis.whole) step = std::max(1.0, std::round(step));
-  if (!axis.least) least_ = step * std::floor(least_ / step + 1e-9);
+  double step = nice_step(max_ - min_, ticks);
+  if (axis.integer) step = std::max(1.0, std::round(step));
+  if (!axis.min) min_ = step * std::floor(min_ / step + 1e-9);
   // An axis of counts ends at the largest value: at 18 epochs, not at 20.
-  if (!axis.most && !axis.whole) most_ = step * std::ceil(most_ / step - 1e-9);
-  for (double i = std::ceil(least_ / step - 1e-9); i * step <= most_ + step * 1e-9; ++i)
+  if (!axis.max && !axis.integer) max_ = step * std::ceil(max_ / step - 1e-9);
+  for (double i = std::ceil(min_ / step - 1e-9); i * step <= max_ + step * 1e-9; ++i)
     ticks_.push_back({i * step, tick_text(i * step, step)});
 }
 
 void AxisMap::place_logarithmic(const Axis& axis, int ticks) {
-  least_ = std::max(least_, std::numeric_limits<double>::min());
-  most_ = std::max(most_, least_);
+  min_ = std::max(min_, std::numeric_limits<double>::min());
+  max_ = std::max(max_, min_);
   const auto power = [](double exponent) { return std::pow(10.0, exponent); };
-  if (std::log10(most_) - std::log10(least_) < 0.3) {
-    if (!axis.least) least_ /= 1.5;
-    if (!axis.most || most_ <= least_) most_ *= 1.5;
+  if (std::log10(max_) - std::log10(min_) < 0.3) {
+    if (!axis.min) min_ /= 1.5;
+    if (!axis.max || max_ <= min_) max_ *= 1.5;
   }
-  const double decades = std::log10(most_) - std::log10(least_);
-  const double first = std::floor(std::log10(least_)), last = std::ceil(std::log10(most_));
+  const double decades = std::log10(max_) - std::log10(min_);
+  const double first = std::floor(std::log10(min_)), last = std::ceil(std::log10(max_));
   const double every = std::max(1.0, std::ceil(decades / std::max(1, ticks)));
   const bool dense = decades < ticks / 2.5;
   for (double exponent = first; exponent <= last; exponent += every) {
@@ -89,23 +89,22 @@ void AxisMap::place_logarithmic(const Axis& axis, int ticks) {
 }
 
 void AxisMap::end_at_ticks(const Axis& axis) {
-  const auto before = [&](const Tick& tick) { return tick.value <= least_ * (1 + 1e-9); };
-  const auto behind = [&](const Tick& tick) { return tick.value >= most_ * (1 - 1e-9); };
+  const auto before = [&](const Tick& tick) { return tick.value <= min_ * (1 + 1e-9); };
+  const auto behind = [&](const Tick& tick) { return tick.value >= max_ * (1 - 1e-9); };
   const auto low = std::find_if(ticks_.rbegin(), ticks_.rend(), before);
-  if (!axis.least && low != ticks_.rend()) least_ = low->value;
+  if (!axis.min && low != ticks_.rend()) min_ = low->value;
   const auto high = std::find_if(ticks_.begin(), ticks_.end(), behind);
-  if (!axis.most && high != ticks_.end()) most_ = high->value;
+  if (!axis.max && high != ticks_.end()) max_ = high->value;
   std::erase_if(ticks_, [&](const Tick& tick) {
-    return tick.value < least_ * (1 - 1e-9) || tick.value > most_ * (1 + 1e-9);
+    return tick.value < min_ * (1 - 1e-9) || tick.value > max_ * (1 + 1e-9);
   });
 }
 
 double AxisMap::at(double value) const {
   const bool log = scale_ == Scale::logarithmic;
   if (std::isnan(value) || (log && value <= 0)) return std::numeric_limits<double>::quiet_NaN();
-  const double share =
-      log ? (std::log(value) - std::log(least_)) / (std::log(most_) - std::log(least_))
-          : (value - least_) / (most_ - least_);
+  const double share = log ? (std::log(value) - std::log(min_)) / (std::log(max_) - std::log(min_))
+                           : (value - min_) / (max_ - min_);
   return from_px_ + std::clamp(share, 0.0, 1.0) * (to_px_ - from_px_);
 }
 

@@ -12,10 +12,10 @@ enum class Scale { linear, logarithmic };
 struct Axis {
   std::string label{};
   Scale scale = Scale::linear;
-  std::optional<double> least{};
-  std::optional<double> most{};
+  std::optional<double> min{};
+  std::optional<double> max{};
   /// Whether the values are counts (epochs, steps), so that only whole numbers have ticks.
-  bool whole = false;
+  bool integer = false;
 };
 
 /// The range of the finite values that an axis must show. A logarithmic axis ignores values of 0 or
@@ -24,14 +24,14 @@ class Extent {
  public:
   explicit Extent(Scale scale) : scale_(scale) {}
   void add(double value);
-  [[nodiscard]] bool empty() const { return !(least_ <= most_); }
-  [[nodiscard]] double least() const { return least_; }
-  [[nodiscard]] double most() const { return most_; }
+  [[nodiscard]] bool empty() const { return !(min_ <= max_); }
+  [[nodiscard]] double min() const { return min_; }
+  [[nodiscard]] double max() const { return max_; }
 
  private:
   Scale scale_;
-  double least_ = 1;
-  double most_ = 0;
+  double min_ = 1;
+  double max_ = 0;
 };
 
 struct Tick {
@@ -50,8 +50,8 @@ class AxisMap {
   /// logarithmic axis). A value past an end is drawn at that end.
   [[nodiscard]] double at(double value) const;
   [[nodiscard]] const std::vector<Tick>& ticks() const { return ticks_; }
-  [[nodiscard]] double least() const { return least_; }
-  [[nodiscard]] double most() const { return most_; }
+  [[nodiscard]] double min() const { return min_; }
+  [[nodiscard]] double max() const { return max_; }
 
  private:
   void place_linear(const Axis& axis, int ticks);
@@ -62,8 +62,8 @@ class AxisMap {
   Scale scale_;
   double from_px_;
   double to_px_;
-  double least_ = 0;
-  double most_ = 1;
+  double min_ = 0;
+  double max_ = 1;
   std::vector<Tick> ticks_;
 };
 

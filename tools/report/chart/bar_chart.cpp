@@ -13,13 +13,13 @@ namespace {
 
 // In pixels.
 constexpr double kTop = 44, kRow = 32, kBar = 20, kBelow = 44, kEdge = 14;
-constexpr double kMostLabel = 260;
+constexpr double kMaxLabel = 260;
 
 template <typename Rows>
 double label_room(const Rows& rows) {
   double room = 60;
   for (const auto& row : rows) room = std::max(room, text_width(row.label));
-  return kEdge + std::min(room, kMostLabel) + 10;
+  return kEdge + std::min(room, kMaxLabel) + 10;
 }
 
 std::string row_label(const std::string& label, double right, double y) {
@@ -44,9 +44,9 @@ AxisMap value_axis(const BarChart& chart, double left, double right) {
   Extent extent(chart.scale);
   for (const Bar& bar : chart.bars) extent.add(bar.value);
   Axis axis{.label = chart.unit, .scale = chart.scale};
-  if (chart.scale == Scale::linear) axis.least = 0;
+  if (chart.scale == Scale::linear) axis.min = 0;
   if (chart.scale == Scale::logarithmic && !extent.empty())
-    axis.least = std::pow(10.0, std::floor(std::log10(extent.least()) - 0.3));
+    axis.min = std::pow(10.0, std::floor(std::log10(extent.min()) - 0.3));
   return {axis, extent, left, right, std::max(2, static_cast<int>((right - left) / 90))};
 }
 
@@ -73,14 +73,14 @@ double total(const ShareChart::Row& row) {
 /// The parts of one row. If a part is too small for its text, the text is only in the tooltip.
 std::string share_row(const ShareChart& chart, const ShareChart::Row& row, double left,
                       double right, double y) {
-  const double whole = total(row);
-  if (!(whole > 0)) return no_data(left + right, y + 14);
+  const double total_value = total(row);
+  if (!(total_value > 0)) return no_data(left + right, y + 14);
   std::string out;
   double x = left;
   for (std::size_t part = 0; part < std::min(chart.parts.size(), row.values.size()); ++part) {
     const double value = row.values[part];
     if (!(value > 0) || !std::isfinite(value)) continue;
-    const double share = value / whole, wide = share * (right - left);
+    const double share = value / total_value, wide = share * (right - left);
     const std::string percent = fmt::format("{:.{}f} %", 100 * share, share < 0.0995 ? 1 : 0);
     out += fmt::format(
         "<g class=\"{}\"><rect class=\"fill\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" "

@@ -14,7 +14,7 @@ namespace {
 constexpr double kTitle = 34, kLegendRow = 20, kSwatch = 22, kBelow = 42, kRight = 18, kEdge = 14;
 constexpr double kBetweenTicks = 44;
 /// The least height of the part between the axes.
-constexpr double kLeastPlot = 180;
+constexpr double kMinPlot = 180;
 
 double widest(const std::vector<Tick>& ticks) {
   double width = 0;
@@ -53,9 +53,9 @@ Frame::Frame(const Text& text, const Axis& x, const Extent& xs, const Axis& y, c
       x_label_(x.label),
       y_label_(y.label),
       width_(width),
-      legend_(place(text.legend, width)),
+      legend_(lay_out_legend(text.legend, width)),
       top_(legend_.empty() ? kTitle + 10 : legend_.back().y + 18),
-      height_(std::max(height, top_ + kLeastPlot + kBelow)),
+      height_(std::max(height, top_ + kMinPlot + kBelow)),
       bottom_(height_ - kBelow),
       left_(0),
       right_(width - kRight),
@@ -71,7 +71,8 @@ Frame::Frame(const Text& text, const Axis& x, const Extent& xs, const Axis& y, c
                std::max(2, static_cast<int>(room / (widest(trial.ticks()) + 34))));
 }
 
-std::vector<Frame::Placed> Frame::place(const std::vector<LegendEntry>& legend, double width) {
+std::vector<Frame::Placed> Frame::lay_out_legend(const std::vector<LegendEntry>& legend,
+                                                 double width) {
   std::vector<Placed> placed;
   if (legend.size() < 2) return placed;
   double x = kEdge, y = kTitle + 6;

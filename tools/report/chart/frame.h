@@ -36,7 +36,7 @@ class Frame {
   [[nodiscard]] double right() const { return right_; }
   [[nodiscard]] double top() const { return top_; }
   [[nodiscard]] double bottom() const { return bottom_; }
-  /// The text from <svg> to the axes; series and "</svg>" follow. Says "no data" if `empty`.
+  /// The SVG text from <svg> to the axes; series and "</svg>" follow. Says "no data" if `empty`.
   [[nodiscard]] std::string head(bool empty) const;
 
  private:
@@ -45,7 +45,7 @@ class Frame {
     double x, y;
   };
 
-  static std::vector<Placed> place(const std::vector<LegendEntry>& legend, double width);
+  static std::vector<Placed> lay_out_legend(const std::vector<LegendEntry>& legend, double width);
   [[nodiscard]] std::string legend() const;
   [[nodiscard]] std::string axes() const;
   [[nodiscard]] std::string axis_labels() const;
@@ -64,7 +64,7 @@ class Frame {
   AxisMap x_;
 };
 
-/// Draws a point as a dot or a diamond, with a tooltip. Returns an empty text if a coordinate is
+/// Draws a point as a dot or a diamond, with a tooltip. Returns an empty string if a coordinate is
 /// NaN.
 [[nodiscard]] std::string point_mark(double x, double y, Mark mark, double radius,
                                      const std::string& tooltip);

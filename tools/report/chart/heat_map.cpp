@@ -13,7 +13,7 @@ namespace precast::tools {
 namespace {
 
 // In pixels.
-constexpr double kTop = 46, kCellHeight = 34, kLeastCell = 62, kEdge = 14, kBelow = 46, kScale = 92;
+constexpr double kTop = 46, kCellHeight = 34, kMinCell = 62, kEdge = 14, kBelow = 46, kScale = 92;
 
 std::string text_of(const HeatMap& map, double value) {
   return map.digits < 0 || !std::isfinite(value) ? readable(value)
@@ -29,9 +29,7 @@ double value_at(const HeatMap& map, std::size_t row, std::size_t column) {
 /// The position of the value between minimum (0) and maximum (1); NaN for a cell without a result.
 double share_of(const Extent& extent, double value) {
   if (!std::isfinite(value) || extent.empty()) return std::numeric_limits<double>::quiet_NaN();
-  return extent.most() > extent.least()
-             ? (value - extent.least()) / (extent.most() - extent.least())
-             : 0.5;
+  return extent.max() > extent.min() ? (value - extent.min()) / (extent.max() - extent.min()) : 0.5;
 }
 
 std::string cell(const HeatMap& map, const Extent& extent, std::size_t row, std::size_t column,
@@ -47,7 +45,7 @@ std::string cell(const HeatMap& map, const Extent& extent, std::size_t row, std:
       "fill=\"{}\">{}</text></g>\n",
       escaped(tooltip), x + 1, y + 1, wide - 2, kCellHeight - 2, scale_colour(share),
       std::isnan(share) ? " fill-opacity=\".35\"" : "", x + wide / 2, y + kCellHeight / 2 + 4,
-      std::isnan(share) ? "#808080" : ink_on_scale(share), escaped(text_of(map, value)));
+      std::isnan(share) ? "#808080" : scale_text_colour(share), escaped(text_of(map, value)));
 }
 
 std::string scale_bar(const HeatMap& map, const Extent& extent, double x, double top,
@@ -63,8 +61,8 @@ std::string scale_bar(const HeatMap& map, const Extent& extent, double x, double
     out += fmt::format("<text class=\"soft\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", x + 18, y,
                        escaped(words));
   };
-  text(top + 9, text_of(map, extent.most()));
-  text(bottom, text_of(map, extent.least()));
+  text(top + 9, text_of(map, extent.max()));
+  text(bottom, text_of(map, extent.min()));
   if (bottom - top > 50) text((top + bottom) / 2 + 4, map.value_label);
   return out;
 }
@@ -77,7 +75,7 @@ struct Grid {
 };
 
 Grid lay_out(const HeatMap& map) {
-  double room = 20, wide = kLeastCell;
+  double room = 20, wide = kMinCell;
   for (const std::string& row : map.rows) room = std::max(room, text_width(row));
   for (const std::string& column : map.columns) wide = std::max(wide, text_width(column) + 14);
   const double left = kEdge + (map.y_label.empty() ? 0 : 20) + room + 8;

@@ -13,20 +13,20 @@ namespace precast::tools {
 namespace {
 
 /// Up to this many points can be distinguished, and each gets a dot.
-constexpr std::size_t kMostDots = 60;
+constexpr std::size_t kMaxDots = 60;
 
 /// The points shown in a column of pixels: the first, minimum, maximum and last one.
-void keep_telling(std::span<const LinePoint> column, std::vector<LinePoint>& out) {
+void keep_extremes(std::span<const LinePoint> column, std::vector<LinePoint>& out) {
   // NaN is never an extreme.
-  const auto least =
+  const auto lowest =
       std::min_element(column.begin(), column.end(), [](const LinePoint& a, const LinePoint& b) {
         return !std::isnan(a.y) && (std::isnan(b.y) || a.y < b.y);
       });
-  const auto most =
+  const auto highest =
       std::max_element(column.begin(), column.end(), [](const LinePoint& a, const LinePoint& b) {
         return !std::isnan(b.y) && (std::isnan(a.y) || a.y < b.y);
       });
-  std::vector kept = {column.begin(), least, most, column.end() - 1};
+  std::vector kept = {column.begin(), lowest, highest, column.end() - 1};
   std::ranges::sort(kept);
   kept.erase(std::unique(kept.begin(), kept.end()), kept.end());
   for (const auto& place : kept) out.push_back(*place);
@@ -40,7 +40,7 @@ std::vector<LinePoint> thinned(const std::vector<LinePoint>& points, double widt
   for (std::size_t column = 0; column < columns; ++column) {
     const std::size_t begin = column * points.size() / columns;
     const std::size_t end = (column + 1) * points.size() / columns;
-    keep_telling(std::span(points).subspan(begin, end - begin), out);
+    keep_extremes(std::span(points).subspan(begin, end - begin), out);
   }
   return out;
 }
@@ -91,13 +91,13 @@ std::string drawn(const LineChart& chart, const Frame& frame, const LineSeries& 
   if (!path.empty()) {
     out +=
         fmt::format("<path class=\"{}\"{} d=\"{}\"><title>{}</title></path>\n",
-                    series.faint                ? "line faint"
-                    : points.size() > kMostDots ? "line noisy"
-                                                : "line",
+                    series.faint               ? "line faint"
+                    : points.size() > kMaxDots ? "line noisy"
+                                               : "line",
                     series.dashed ? " stroke-dasharray=\"6 4\"" : "", path, escaped(series.label));
   }
   const bool alone = points.size() == 1;
-  if (points.size() <= kMostDots && !series.steps && (!series.faint || alone)) {
+  if (points.size() <= kMaxDots && !series.steps && (!series.faint || alone)) {
     const double radius = alone && !series.faint ? 4 : 2.8;
     for (const LinePoint& point : points)
       out += point_mark(frame.x(point.x), frame.y(point.y), Mark::dot, radius,

@@ -26,9 +26,9 @@ AxisMap map_axis(const ParallelCoordinates& chart, std::size_t index) {
   for (const ParallelLine& line : chart.lines)
     if (index < line.values.size()) extent.add(line.values[index]);
   if (axis.names.empty()) return {{.scale = axis.scale}, extent, bottom, kTop, 6};
-  const double most = static_cast<double>(axis.names.size()) - 1;
+  const double max = static_cast<double>(axis.names.size()) - 1;
   // If there is only one name, it is in the middle of the axis.
-  const Axis places{.least = most > 0 ? 0 : -1, .most = most > 0 ? most : 1};
+  const Axis places{.min = max > 0 ? 0 : -1, .max = max > 0 ? max : 1};
   return {places, extent, bottom, kTop, 6};
 }
 
@@ -97,7 +97,7 @@ std::vector<Placed> place_axes(const ParallelCoordinates& chart) {
   return axes;
 }
 
-/// Returns an empty text if none of the line's values can be shown.
+/// Returns an empty string if none of the line's values can be shown.
 std::string drawn_line(const ParallelCoordinates& chart, const std::vector<Placed>& axes,
                        const ParallelLine& line) {
   const std::string path = path_of(axes, line);

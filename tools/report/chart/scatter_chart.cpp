@@ -28,7 +28,7 @@ class Labels {
     taken_.push_back({x - kRadius, y - kRadius, x + kRadius, y + kRadius});
   }
   /// The label to the right, left, above or below its point; nothing if there is no room.
-  std::string place(double x, double y, const std::string& label) {
+  std::string place_label(double x, double y, const std::string& label) {
     const double wide = text_width(label);
     const std::array<Box, 4> places = {{{x + 9, y - 8, x + 9 + wide, y - 8 + kLine},
                                         {x - 9 - wide, y - 8, x - 9, y - 8 + kLine},
@@ -90,7 +90,7 @@ std::string drawn(const ScatterChart& chart, const Frame& frame, const ScatterSe
   return out + "</g>\n";
 }
 
-void measure(const ScatterChart& chart, Extent& xs, Extent& ys) {
+void add_extents(const ScatterChart& chart, Extent& xs, Extent& ys) {
   for (const ScatterSeries& series : chart.series) {
     for (const ScatterPoint& point : series.points) {
       if (!std::isfinite(point.x) || !std::isfinite(point.y)) continue;
@@ -113,7 +113,7 @@ std::vector<LegendEntry> legend_of(const ScatterChart& chart) {
 
 std::string scatter_chart_svg(const ScatterChart& chart) {
   Extent xs(chart.x.scale), ys(chart.y.scale);
-  measure(chart, xs, ys);
+  add_extents(chart, xs, ys);
   const Frame frame({chart.title, legend_of(chart)}, chart.x, xs, chart.y, ys, chart.width,
                     chart.height);
   std::string out = frame.head(xs.empty() || ys.empty());
@@ -129,7 +129,7 @@ std::string scatter_chart_svg(const ScatterChart& chart) {
   each_point([&](double x, double y, const std::string& /*label*/) { labels.keep_free(x, y); });
   for (const ScatterSeries& series : chart.series) out += drawn(chart, frame, series);
   each_point([&](double x, double y, const std::string& label) {
-    if (!label.empty()) out += labels.place(x, y, label);
+    if (!label.empty()) out += labels.place_label(x, y, label);
   });
   return out + "</svg>\n";
 }

@@ -48,10 +48,10 @@ struct Rgb {
 constexpr std::array<Rgb, 5> kViridis = {
     {{68, 1, 84}, {59, 82, 139}, {33, 145, 140}, {94, 201, 98}, {253, 231, 37}}};
 
-Rgb on_scale(double share) {
-  const double place = std::clamp(share, 0.0, 1.0) * (kViridis.size() - 1);
-  const auto left = std::min(static_cast<std::size_t>(place), kViridis.size() - 2);
-  const double part = place - static_cast<double>(left);
+Rgb viridis(double share) {
+  const double position = std::clamp(share, 0.0, 1.0) * (kViridis.size() - 1);
+  const auto left = std::min(static_cast<std::size_t>(position), kViridis.size() - 2);
+  const double part = position - static_cast<double>(left);
   const auto mixed = [&](double a, double b) { return a + part * (b - a); };
   const Rgb &from = kViridis[left], &to = kViridis[left + 1];
   return {mixed(from.red, to.red), mixed(from.green, to.green), mixed(from.blue, to.blue)};
@@ -92,13 +92,13 @@ std::string series_class(int series) {
 
 std::string scale_colour(double share) {
   if (std::isnan(share)) return "#9a9a9a";
-  const Rgb colour = on_scale(share);
+  const Rgb colour = viridis(share);
   return fmt::format("#{:02x}{:02x}{:02x}", std::lround(colour.red), std::lround(colour.green),
                      std::lround(colour.blue));
 }
 
-std::string ink_on_scale(double share) {
-  const Rgb colour = on_scale(std::isnan(share) ? 1 : share);
+std::string scale_text_colour(double share) {
+  const Rgb colour = viridis(std::isnan(share) ? 1 : share);
   return 0.299 * colour.red + 0.587 * colour.green + 0.114 * colour.blue > 120 ? "#000" : "#fff";
 }
 

@@ -29,7 +29,7 @@ inline constexpr int kSeriesColours = 8;
 /// (viridis), as "#rrggbb"; grey for NaN.
 [[nodiscard]] std::string scale_colour(double share);
 /// Black or white, whichever is more readable on scale_colour(share).
-[[nodiscard]] std::string ink_on_scale(double share);
+[[nodiscard]] std::string scale_text_colour(double share);
 
 /// The approximate width of text of 12 px.
 [[nodiscard]] double text_width(std::string_view text);

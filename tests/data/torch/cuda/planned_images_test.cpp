@@ -12,10 +12,10 @@
 #include "data/loader/image_planner.h"
 #include "data/loader/loader.h"
 #include "data/loader/outputs.h"
-#include "data/transforms/register.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/data/beton/made_beton.h"
+#include "tests/data/transforms/parsed_pipeline.h"
 #include "tests/support/kernel_device.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
@@ -25,18 +25,8 @@ namespace {
 
 using test::MadeBeton;
 using test::Names;
+using test::parsed_pipeline;
 using testing::ThrowsMessage;
-
-Pipeline parse(const std::string& text) {
-  Diagnostics diagnostics;
-  TransformRegistries registries;
-  register_transforms(registries);
-  const ConfigNode file = parse_yaml("train: " + text + "\n", "r.yaml", diagnostics);
-  Pipeline pipeline = parse_pipeline(*file.find("train"), "pipeline.train", registries,
-                                     standard_train_pipeline(), diagnostics);
-  diagnostics.throw_if_errors();
-  return pipeline;
-}
 
 std::string with_filter(const std::string& crop, const std::string& filter) {
   return "[" + crop + ", resize: {filter: " + filter + "}, horizontal_flip]";
@@ -51,7 +41,7 @@ class Pool {
     std::vector<std::int32_t> widths;
     std::vector<std::uint8_t> converted;
     for (std::uint64_t i = 0; i < reader.size(); ++i) {
-      const StoredPixels image = whole_pixels(reader, i, 0).value();
+      const StoredPixels image = mapped_pixels(reader, i, 0).value();
       const ImageView rgb = rgb_of(image, {0, 0, image.height, image.width}, converted);
       offsets.push_back(pixels.size());
       widths.push_back(image.width);
@@ -92,7 +82,7 @@ class PlannedImagesKernelTest : public test::DeviceTest {
     test::write_made_beton(folder_ / "x.beton", made);
     const BetonReader reader(folder_ / "x.beton");
     const Pool pool(reader);
-    const Pipeline pipeline = parse(pipeline_text);
+    const Pipeline pipeline = parsed_pipeline(pipeline_text);
     Loader expected(reader, pipeline, options_of(reader, /*planned=*/false));
     Loader planned(reader, pipeline, options_of(reader, /*planned=*/true));
     expected.begin_epoch({.epoch = 2, .image_size_px = size_px});
@@ -141,7 +131,7 @@ class PlannedImagesKernelTest : public test::DeviceTest {
   test::TemporaryFolder folder_;
 };
 
-/// 16 to 31 px wide and 20 to 50 px high.
+/// 16 to 30 px wide and 20 to 48 px high.
 const MadeBeton kMixed{.samples = 14, .width = 16, .height = 20, .growth = 7};
 
 TEST_F(PlannedImagesKernelTest, MakesTheImagesOfTheLoaderForAnySizeAndFilter) {
@@ -177,29 +167,29 @@ TEST_F(PlannedImagesKernelTest, MovesAndFillsAsTheTransformsDo) {
 TEST_F(PlannedImagesKernelTest, RefusesWhatOnlyTheLoaderCanDo) {
   test::write_made_beton(folder_ / "x.beton", {.samples = 4});
   const BetonReader reader(folder_ / "x.beton");
-  const auto refusal = [&](const BetonReader& file, const std::string& pipeline) {
+  const auto error_of = [&](const BetonReader& file, const std::string& pipeline) {
     return [&file, pipeline] {
       static_cast<void>(
-          outputs_of_loader(file, parse(pipeline), options_of(file, /*planned=*/true)));
+          outputs_of_loader(file, parsed_pipeline(pipeline), options_of(file, /*planned=*/true)));
     };
   };
-  EXPECT_THAT(refusal(reader, "[random_resized_crop, color_jitter: {brightness: 0.4}]"),
+  EXPECT_THAT(error_of(reader, "[random_resized_crop, color_jitter: {brightness: 0.4}]"),
               ThrowsMessage<ConfigError>(Names("r.yaml:1", "pipeline.train[1]", "data.in_memory")));
   EXPECT_THAT(
-      refusal(reader, "[whole_image, random_erasing: {noise_std: 5}, translate: {padding: 1}]"),
+      error_of(reader, "[whole_image, random_erasing: {noise_std: 5}, translate: {padding: 1}]"),
       ThrowsMessage<ConfigError>(Names("pipeline.train[1]")));
-  EXPECT_THAT(refusal(reader,
-                      "[whole_image, translate: {padding: 1}, translate: {padding: 1}, translate: "
-                      "{padding: 1}, translate: {padding: 1}, translate: {padding: 1}]"),
+  EXPECT_THAT(error_of(reader,
+                       "[whole_image, translate: {padding: 1}, translate: {padding: 1}, translate: "
+                       "{padding: 1}, translate: {padding: 1}, translate: {padding: 1}]"),
               ThrowsMessage<ConfigError>(Names("pipeline.train[5]", "4", "5")));
-  EXPECT_THAT(refusal(reader, "[whole_image, convert: {type: f32}]"),
+  EXPECT_THAT(error_of(reader, "[whole_image, convert: {type: f32}]"),
               ThrowsMessage<ConfigError>(Names("convert", "data.in_memory")));
-  EXPECT_THAT(refusal(reader, "[whole_image, channels: {count: 1}]"),
+  EXPECT_THAT(error_of(reader, "[whole_image, channels: {count: 1}]"),
               ThrowsMessage<ConfigError>(Names("data.in_memory", "channels")));
   test::write_bytes(folder_ / "j.beton", test::golden_beton("img_jpg_w3"));
   const BetonReader jpegs(folder_ / "j.beton");
   // All problems are reported together.
-  EXPECT_THAT(refusal(jpegs, "[whole_image, color_jitter: {brightness: 0.4}]"),
+  EXPECT_THAT(error_of(jpegs, "[whole_image, color_jitter: {brightness: 0.4}]"),
               ThrowsMessage<ConfigError>(
                   Names("data.in_memory", "j.beton", "sample 0", "raw", "pipeline.train[1]")));
 }
@@ -208,7 +198,7 @@ TEST_F(PlannedImagesKernelTest, RefusesTransformsThatAreTooLargeForTheSize) {
   test::write_made_beton(folder_ / "x.beton", {.samples = 2, .width = 24, .height = 24});
   const BetonReader reader(folder_ / "x.beton");
   for (const char* step : {"pad_crop: {padding: 30, mode: reflect}", "cutout: {crop_size: 30}"}) {
-    Loader loader(reader, parse(std::string("[whole_image, ") + step + "]"),
+    Loader loader(reader, parsed_pipeline(std::string("[whole_image, ") + step + "]"),
                   options_of(reader, /*planned=*/true));
     EXPECT_THAT([&] { loader.begin_epoch({.image_size_px = 24}); }, testing::Throws<ConfigError>())
         << step;
@@ -219,7 +209,7 @@ TEST_F(PlannedImagesKernelTest, RefusesTransformsThatAreTooLargeForTheSize) {
 TEST_F(PlannedImagesKernelTest, RefusesImagesThatAreShrunkTooMuch) {
   test::write_made_beton(folder_ / "x.beton", {.samples = 2, .width = 70, .height = 4});
   const BetonReader reader(folder_ / "x.beton");
-  Loader loader(reader, parse("[whole_image]"), options_of(reader, /*planned=*/true));
+  Loader loader(reader, parsed_pipeline("[whole_image]"), options_of(reader, /*planned=*/true));
   EXPECT_THAT([&] { loader.begin_epoch({.image_size_px = 2}); },
               ThrowsMessage<ConfigError>(Names("data.in_memory", "62 px", "70 px", "2 px")));
   EXPECT_NO_THROW(loader.begin_epoch({.image_size_px = 3}));

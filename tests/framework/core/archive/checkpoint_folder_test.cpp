@@ -20,6 +20,7 @@
 #include "tests/support/failing_file_ops.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/text_file.h"
 
 namespace precast {
 namespace {
@@ -30,18 +31,13 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::ThrowsMessage;
 
-std::string text_of(const std::filesystem::path& path) {
-  const auto bytes = read_file(path);
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 class CheckpointFolderTest : public ::testing::Test {
  protected:
   /// Saves a checkpoint with two files; each contains `content`.
   std::filesystem::path save(std::int64_t step, std::string_view content,
                              std::optional<double> metric = {}, FileOps* chosen = nullptr) {
-    test::FailingFileOps quick(-1, 0);
-    FileOps& ops = chosen == nullptr ? quick : *chosen;
+    test::FailingFileOps unsynced_ops(-1, 0);
+    FileOps& ops = chosen == nullptr ? unsynced_ops : *chosen;
     CheckpointWriter writer(parent_, step, 2 * content.size(), ops);
     writer.add("state", bytes_of(content));
     write_file(writer.path("weights"), content, ops);
@@ -51,8 +47,8 @@ class CheckpointFolderTest : public ::testing::Test {
 
   /// The content of the newest valid checkpoint, or "none" if there is no valid one.
   [[nodiscard]] std::string newest() const {
-    const auto found = latest_valid(parent_);
-    return found ? text_of(found->path / "state") : "none";
+    const auto found = latest_valid_checkpoint(parent_);
+    return found ? test::read_text(found->path / "state") : "none";
   }
 
   [[nodiscard]] std::vector<std::int64_t> steps() const {
@@ -92,8 +88,8 @@ TEST_F(CheckpointFolderTest, WhatIsSavedIsFoundAndVerifies) {
                                 0.75,
                                 {describe_file("state", bytes_of("content")),
                                  describe_file("weights", bytes_of("content"))}}));
-  EXPECT_EQ(text_of(path / "weights"), "content");
-  const auto found = latest_valid(parent_);
+  EXPECT_EQ(test::read_text(path / "weights"), "content");
+  const auto found = latest_valid_checkpoint(parent_);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->step, 1250);
   EXPECT_EQ(found->path, path);
@@ -109,9 +105,9 @@ TEST_F(CheckpointFolderTest, NewestIsTheHighestStepAlsoBeyondTenDigits) {
   EXPECT_EQ(newest(), "10000000000");
 }
 
-TEST_F(CheckpointFolderTest, AFolderThatIsMissingOrForeignHasNone) {
+TEST_F(CheckpointFolderTest, MissingAndForeignFoldersHaveNoCheckpoints) {
   EXPECT_THAT(find_checkpoints(folder_ / "none"), IsEmpty());
-  EXPECT_FALSE(latest_valid(folder_ / "none"));
+  EXPECT_FALSE(latest_valid_checkpoint(folder_ / "none"));
   EXPECT_EQ(remove_stale_checkpoints(folder_ / "none"), 0U);
   write_file(folder_ / "file", "x");
   EXPECT_THROW(static_cast<void>(find_checkpoints(folder_ / "file")), IoError);
@@ -123,7 +119,7 @@ TEST_F(CheckpointFolderTest, AFolderThatIsMissingOrForeignHasNone) {
   create_folders(parent_ / "ckpt-0000000002");
   write_file(parent_ / "ckpt-0000000003", "a file");
   EXPECT_THAT(steps(), IsEmpty());
-  EXPECT_FALSE(latest_valid(parent_));
+  EXPECT_FALSE(latest_valid_checkpoint(parent_));
 }
 
 TEST_F(CheckpointFolderTest, WithoutCommitNothingIsLeft) {
@@ -136,11 +132,11 @@ TEST_F(CheckpointFolderTest, WithoutCommitNothingIsLeft) {
   EXPECT_TRUE(std::filesystem::is_empty(parent_));
 }
 
-TEST_F(CheckpointFolderTest, AStepThatIsSavedAgainTakesTheOlderOnesPlace) {
+TEST_F(CheckpointFolderTest, ASecondSaveOfAStepReplacesTheFirst) {
   save(5, "old", 0.5);
   save(5, "new");
   EXPECT_EQ(newest(), "new");
-  EXPECT_FALSE(latest_valid(parent_)->metric);
+  EXPECT_FALSE(latest_valid_checkpoint(parent_)->metric);
   EXPECT_THAT(steps(), ElementsAre(5));
   EXPECT_THAT(others(), IsEmpty());
 }
@@ -163,7 +159,7 @@ TEST_F(CheckpointFolderTest, BadNamesAndStepsAreBugs) {
 }
 
 /// Each case damages the newest checkpoint; the previous one is then the newest valid one.
-TEST_F(CheckpointFolderTest, ADamagedCheckpointIsNamedAndPassedOver) {
+TEST_F(CheckpointFolderTest, ADamagedCheckpointIsNamedAndSkipped) {
   struct Case {
     std::string_view what;
     std::function<void(const std::filesystem::path&)> damage;
@@ -252,7 +248,7 @@ TEST_F(CheckpointFolderTest, PruningNeverRemovesTheNewestThatIsValid) {
 }
 
 /// File operations that cannot remove files.
-class StuckOps final : public test::ForwardingFileOps {
+class UndeletableOps final : public test::ForwardingFileOps {
  public:
   int unlink(const char* /*path*/) override {
     errno = EROFS;
@@ -260,21 +256,22 @@ class StuckOps final : public test::ForwardingFileOps {
   }
 };
 
-TEST_F(CheckpointFolderTest, WhatCannotBeRemovedNeverBearsACheckpointsName) {
-  StuckOps stuck;
+TEST_F(CheckpointFolderTest, ACheckpointThatCannotBeDeletedIsRenamed) {
+  UndeletableOps undeletable;
   for (std::int64_t step = 0; step < 3; ++step) save(step, "x");
-  EXPECT_THAT([&] { prune_checkpoints(parent_, {}, stuck); },
+  EXPECT_THAT([&] { prune_checkpoints(parent_, {}, undeletable); },
               ThrowsMessage<IoError>(Names("ckpt-0000000001.tmp.", std::strerror(EROFS))));
   EXPECT_THAT(steps(), ElementsAre(2));
-  save(2, "again", {}, &stuck);
+  save(2, "again", {}, &undeletable);
   EXPECT_EQ(newest(), "again") << "the replaced checkpoint must only remain under a temporary name";
 }
 
 TEST_F(CheckpointFolderTest, LeftoversOfDeadWritersAreRemovedAndThoseOfLivingOnesStay) {
   const CheckpointWriter living(parent_, 7, 0);
-  const std::string mine = others().at(0);  // ckpt-0000000007.tmp.<host>.<process>.<token>-<count>
-  const std::string token = mine.substr(mine.rfind('.') + 1);
-  const std::string with_host = mine.substr(0, mine.rfind('.', mine.rfind('.') - 1));
+  const std::string own_name =
+      others().at(0);  // ckpt-0000000007.tmp.<host>.<process>.<token>-<count>
+  const std::string token = own_name.substr(own_name.rfind('.') + 1);
+  const std::string with_host = own_name.substr(0, own_name.rfind('.', own_name.rfind('.') - 1));
   const pid_t dead = ::fork();
   if (dead == 0) ::_exit(0);
   ::waitpid(dead, nullptr, 0);
@@ -283,7 +280,7 @@ TEST_F(CheckpointFolderTest, LeftoversOfDeadWritersAreRemovedAndThoseOfLivingOne
   };
   const std::vector<std::string> stale = {named(dead, token), named(::getpid(), "earlier-0")};
   const std::vector<std::string> alive = {
-      mine,
+      own_name,
       named(::getppid(), token),
       fmt::format("ckpt-0000000007.tmp.other.host.{}.{}", dead, token),
       "ckpt-0000000007.tmp.",
@@ -331,7 +328,7 @@ class SmallDisk final : public test::ForwardingFileOps {
   std::int64_t free_bytes_;
 };
 
-TEST_F(CheckpointFolderTest, TooLittleSpaceIsToldBeforeAnythingIsWritten) {
+TEST_F(CheckpointFolderTest, TooLittleSpaceIsReportedBeforeAnythingIsWritten) {
   SmallDisk small(64'000'999);
   EXPECT_THAT([&] { CheckpointWriter(parent_, 3, 1000, small); },
               ThrowsMessage<IoError>(

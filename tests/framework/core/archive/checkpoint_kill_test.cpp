@@ -36,7 +36,7 @@ std::int64_t last_number(const std::string& printed, std::int64_t otherwise) {
 /// The number of the save that wrote the newest checkpoint; -1 if there is no checkpoint. Checks
 /// that the checkpoint's files have exactly the bytes of that save.
 std::int64_t newest_save(const std::filesystem::path& parent) {
-  const auto newest = latest_valid(parent);
+  const auto newest = latest_valid_checkpoint(parent);
   if (!newest) return -1;
   const auto n = static_cast<std::int64_t>(newest->metric.value());
   EXPECT_EQ(newest->step, test::step_of_save(n));
@@ -60,9 +60,9 @@ std::size_t count_temporaries(const std::filesystem::path& parent) {
 /// Kills checkpoint_loop repeatedly: after zero, one or two more committed saves, and then after a
 /// random part of the time of two saves. The next loop continues from the folder that the killed
 /// one left. PRECAST_KILLS is the number of kills (before a release: 1000).
-TEST(CheckpointKillTest, AfterAKillAtAnyMomentTheLastCommittedOrANewerOneIsWhole) {
-  const char* asked = std::getenv("PRECAST_KILLS");
-  const int kills = asked == nullptr ? 50 : std::atoi(asked);
+TEST(CheckpointKillTest, AfterAKillTheLastCommittedOrANewerCheckpointIsIntact) {
+  const char* kills_text = std::getenv("PRECAST_KILLS");
+  const int kills = kills_text == nullptr ? 50 : std::atoi(kills_text);
   const test::TemporaryFolder folder;
   const auto start = std::chrono::steady_clock::now();
   test::Program undisturbed({kLoop, folder.path().string(), "2", "1500000"});
@@ -98,7 +98,7 @@ TEST(CheckpointKillTest, AfterAKillAtAnyMomentTheLastCommittedOrANewerOneIsWhole
 class CheckpointFailpointTest : public ::testing::TestWithParam<const char*> {};
 
 /// Kills the process in the first save of a step, and in the save that replaces it.
-TEST_P(CheckpointFailpointTest, AProcessKilledThereLeavesTheOlderOrTheNewOneWhole) {
+TEST_P(CheckpointFailpointTest, AKilledProcessLeavesTheOldOrTheNewCheckpointIntact) {
   const std::string name = GetParam();
   for (const std::string extra : {"", "no_exchange"}) {
     bool reached = false;

@@ -47,7 +47,7 @@ void save(const std::filesystem::path& parent, std::int64_t n, std::size_t file_
 int run(const std::filesystem::path& parent, std::int64_t saves, std::size_t file_bytes,
         FileOps& ops) {
   remove_stale_checkpoints(parent, CheckpointWriters::any, ops);
-  const auto newest = latest_valid(parent);
+  const auto newest = latest_valid_checkpoint(parent);
   std::int64_t n = newest ? static_cast<std::int64_t>(*newest->metric) + 1 : 0;
   for (const std::int64_t end = n + saves; saves == 0 || n < end; ++n) {
     save(parent, n, file_bytes, ops);

@@ -129,10 +129,10 @@ TEST(ManifestTest, NamesThePlaceWhatWasExpectedAndWhatWasFound) {
     ASSERT_NE(at, std::string::npos) << tested.from;
     const std::size_t first = text.find(tested.from);
     text.replace(tested.from == "}\n" ? at : first, tested.from.size(), tested.to);
-    const std::string told = problem(text);
-    EXPECT_THAT(told, Names("ckpt/manifest.json"));
-    EXPECT_THAT(told, test::NamesMatcher(tested.facts)) << tested.to.substr(0, 80);
-    EXPECT_LT(told.size(), 500U);
+    const std::string message = problem(text);
+    EXPECT_THAT(message, Names("ckpt/manifest.json"));
+    EXPECT_THAT(message, test::NamesMatcher(tested.facts)) << tested.to.substr(0, 80);
+    EXPECT_LT(message.size(), 500U);
   }
 }
 

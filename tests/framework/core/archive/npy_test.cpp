@@ -73,7 +73,11 @@ TEST(Npy, RefusesWhatItDoesNotHold) {
   EXPECT_THAT(problem(file_of(good, "1234567")), Names("x.npy", "float32 [2]", 7));
   EXPECT_THAT(
       problem(file_of("{'descr': '<f4', 'fortran_order': True, 'shape': (2,), }", "12345678")),
-      Names("x.npy", "fortran_order"));
+      Names("x.npy", "fortran_order", "ascontiguousarray"));
+  const std::string maybe =
+      problem(file_of("{'descr': '<f4', 'fortran_order': Maybe, 'shape': (2,), }", "12345678"));
+  EXPECT_THAT(maybe, Names("x.npy", "fortran_order"));
+  EXPECT_THAT(maybe, testing::Not(Names("ascontiguousarray")));
   EXPECT_THAT(
       problem(file_of("{'descr': '>f4', 'fortran_order': False, 'shape': (2,), }", "12345678")),
       Names("x.npy", "'>f4'"));

@@ -158,9 +158,9 @@ TEST_F(Safetensors, RefusesHostileHeadersAndSaysWhy) {
       {"", 0, {"'{'"}},
   };
   for (const auto& [header, data_bytes, facts] : cases) {
-    const std::string told = problem(with_header(header, data_bytes));
-    EXPECT_THAT(told, Names("w.safetensors")) << header;
-    EXPECT_THAT(told, test::NamesMatcher(facts)) << header;
+    const std::string message = problem(with_header(header, data_bytes));
+    EXPECT_THAT(message, Names("w.safetensors")) << header;
+    EXPECT_THAT(message, test::NamesMatcher(facts)) << header;
   }
 }
 

@@ -41,9 +41,9 @@ TEST(WeightsSpecTest, TextGivesBackWhatWasWritten) {
 TEST(WeightsSpecTest, ChannelsAreInTheTextOnlyIfTheyAreNotThree) {
   EXPECT_EQ(weights_spec_text({.arch = "a"}).find("in_channels"), std::string::npos);
   std::string text = weights_spec_text({.arch = "a", .in_channels = 1});
-  const std::size_t place = text.find("\"in_channels\":1");
-  ASSERT_NE(place, std::string::npos);
-  text.replace(place, 15, "\"in_channels\":0");
+  const std::size_t position = text.find("\"in_channels\":1");
+  ASSERT_NE(position, std::string::npos);
+  text.replace(position, 15, "\"in_channels\":0");
   EXPECT_THAT([&] { (void)parse_weights_spec(text, "w"); },
               ThrowsMessage<CheckpointError>(Names("in_channels", 0)));
 }

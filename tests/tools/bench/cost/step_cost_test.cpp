@@ -170,13 +170,17 @@ TEST(OpCostTest, IndicesOfAPoolAreInt64AndItsInputIsNotReadBackwards) {
   EXPECT_DOUBLE_EQ(bytes_of(back), kPass / 4 + kPass + kPass);
 }
 
-TEST(OpCostTest, ParametersAreFp32AndBf16NormsTakeThreeKernels) {
+TEST(OpCostTest, ParametersAreFp32AndBf16BatchNormTakesThreeKernels) {
   const TracedOp norm{.name = "native_batch_norm",
                       .inputs = {activation(kOut), parameter({kOut}), parameter({kOut})},
                       .outputs = {activation(kOut), parameter({kOut})}};
   EXPECT_DOUBLE_EQ(bytes_of(norm), 3 * kPass + 3 * kOut * 4);
   EXPECT_EQ(costs_of(norm, CostPrecision::fp16).at(0).launches, 1);
   EXPECT_EQ(costs_of(norm, CostPrecision::bf16).at(0).launches, 3);
+  TracedOp layer_norm = norm;
+  layer_norm.name = "native_layer_norm";
+  for (const CostPrecision precision : {CostPrecision::fp16, CostPrecision::bf16})
+    EXPECT_EQ(costs_of(layer_norm, precision).at(0).launches, 2);
 }
 
 /// A block: convolution, norm, ReLU, convolution, norm, shortcut, ReLU; and its backward pass.
@@ -210,7 +214,7 @@ double norm_gradient_bytes(bool residual, bool fork = false) {
 StepCost fused(const std::vector<TracedOp>& ops, CostPrecision precision = CostPrecision::fp16) {
   return fused_cost(reference_cost(ops, precision), precision);
 }
-/// Bytes of the ops that are neither products nor casts.
+/// The bytes of all ops except convolutions and casts.
 double bytes_between_products(const StepCost& cost) {
   double bytes = 0;
   for (const OpCost& op : cost)
@@ -384,20 +388,20 @@ const Card& card(const std::string& name) {
 TEST(StepCostTest, TimeIsTheLongerOfComputingAndMoving) {
   const Card& a100 = card("a100_80gb");
   OpCost moving{.bytes = 1732e9};
-  EXPECT_NEAR(seconds_on(a100, moving, CostPrecision::fp16), 1 / kReachedShare, 1e-9);
+  EXPECT_NEAR(seconds_on(a100, moving, CostPrecision::fp16), 1 / kAchievedFraction, 1e-9);
   // Complete tiles in complete waves: 216 tiles of 128 x 64.
   OpCost computing{.gemm = {128 * 108, 128, 1e6, 1, false}};
   const double flops = 2 * 128. * 108 * 128 * 1e6;
-  EXPECT_NEAR(seconds_on(a100, computing, CostPrecision::fp16), flops / 271.2e12 / kReachedShare,
-              1e-9);
+  EXPECT_NEAR(seconds_on(a100, computing, CostPrecision::fp16),
+              flops / 271.2e12 / kAchievedFraction, 1e-9);
   EXPECT_GT(seconds_on(a100, computing, CostPrecision::fp32),
             seconds_on(a100, computing, CostPrecision::fp16));
   computing.gemm.rows += 1;
   EXPECT_NEAR(seconds_on(a100, computing, CostPrecision::fp16),
-              2 * flops / 271.2e12 / kReachedShare, 1e-9)
+              2 * flops / 271.2e12 / kAchievedFraction, 1e-9)
       << "an incomplete wave takes as long as a complete one";
   EXPECT_DOUBLE_EQ(seconds_on(a100, {.bytes = 8, .launches = 3}, CostPrecision::fp16),
-                   3 * kKernelSeconds);
+                   3 * kMinKernelSeconds);
 }
 
 TEST(StepCostTest, FasterCardsTakeLessTimeAndSeveralGpusMore) {
@@ -411,7 +415,7 @@ TEST(StepCostTest, FasterCardsTakeLessTimeAndSeveralGpusMore) {
     last = seconds;
   }
   const Card& h200 = card("h200");
-  EXPECT_NEAR(step_seconds(h200, cost, CostPrecision::fp16, 8) * kNodeShare,
+  EXPECT_NEAR(step_seconds(h200, cost, CostPrecision::fp16, 8) * kNodeEfficiency,
               step_seconds(h200, cost, CostPrecision::fp16, 1), 1e-12);
 }
 

@@ -18,13 +18,13 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "framework/core/error.h"
 #include "framework/process/child_process.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/text_file.h"
 #include "tools/bench/torch/step_trace.h"
 
 namespace precast::tools {
@@ -41,7 +41,7 @@ std::vector<std::pair<std::string, double>> results_of(const StepTrace& trace) {
   return results;
 }
 
-TEST(StepTraceTest, RecordsForwardAndBackwardAtTheSizeOfTheWantedBatch) {
+TEST(StepTraceTest, RecordsForwardAndBackwardForTheRequestedBatchSize) {
   const at::Tensor weight = at::ones({8, 5}).requires_grad_(true);
   const auto step = [&](std::int64_t samples) {
     const at::Tensor bias = at::zeros({5});
@@ -172,7 +172,7 @@ class ModelCostTest : public ::testing::Test {
                                folder_ / "out", "--project", "h100", "--json"});
     return run(std::move(args));
   }
-  /// Whether the projected minutes of row `a` are those of this number of steps in each of its 2
+  /// Expects that the projected minutes of row `a` are the time of `steps` steps in each of its 2
   /// epochs. @return the row
   json projected_row(const std::vector<std::string>& args, int steps) const {
     const ChildResult ended = project(args);
@@ -203,11 +203,11 @@ void expect_multiply_accumulates(const json& report, double gmacs) {
 
 /// Expects that the report compares a published figure with the cost on the same card.
 void expect_published(const json& size, const char* card, double images_per_second,
-                      double most_deviation) {
+                      double max_deviation) {
   for (const json& entry : size.at("published")) {
     if (entry.at("card") != card) continue;
     EXPECT_EQ(entry.at("images_per_second"), images_per_second);
-    EXPECT_LT(std::abs(entry.at("deviation").get<double>()), most_deviation) << entry.dump();
+    EXPECT_LT(std::abs(entry.at("deviation").get<double>()), max_deviation) << entry.dump();
     for (const json& own : size.at("reference").at("cards")) {
       if (own.at("card") == card) {
         EXPECT_EQ(own.at("images_per_second"), entry.at("projected"));
@@ -352,6 +352,23 @@ rows:
   EXPECT_THAT(unknown.errors, Names("--project", "all"));
 }
 
+TEST_F(ModelCostTest, AllCardsAreThoseThatComputeInThePrecision) {
+  const std::vector<std::string> bf16 = {
+      "--model",      "resnet18", "--image-size",         "32",
+      "--batch-size", "2",        "--training.precision", "bf16"};
+  std::vector<std::string> names;
+  const json report = cost(bf16);
+  for (const json& card : report.at("image_sizes").at(0).at("reference").at("cards"))
+    names.push_back(card.at("card"));
+  EXPECT_THAT(names, testing::Contains("h100"));
+  EXPECT_THAT(names, testing::Not(testing::Contains("v100")));
+  std::vector<std::string> old_card = bf16;
+  old_card.insert(old_card.end(), {"--card", "h100,v100"});
+  const ChildResult ended = cost_run(old_card);
+  EXPECT_EQ(ended.exit_code, 2);
+  EXPECT_THAT(ended.errors, Names("--card", "bf16", "v100"));
+}
+
 TEST_F(ModelCostTest, AProjectionTrainsOnTheSamplesThatTheKeysSelect) {
   const json whole = projected_row({}, 60);
   EXPECT_EQ(whole.at("gpus"), 1);
@@ -373,10 +390,9 @@ TEST_F(ModelCostTest, AProjectionUsesTheRanksThatTheRunWouldStart) {
 
 TEST_F(ModelCostTest, ProjectedMinutesBelowATenthAreNotShownAsZero) {
   ASSERT_EQ(project({}).exit_code, 0);
-  std::stringstream page;
-  page << std::ifstream(folder_ / "out/projection.md").rdbuf();
-  EXPECT_THAT(page.str(), testing::HasSubstr("| a | Net | 1 | 0.00"));
-  EXPECT_THAT(page.str(), testing::Not(testing::HasSubstr("| 0.0 |")));
+  const std::string page = test::read_text(folder_ / "out/projection.md");
+  EXPECT_THAT(page, testing::HasSubstr("| a | Net | 1 | 0.00"));
+  EXPECT_THAT(page, testing::Not(testing::HasSubstr("| 0.0 |")));
 }
 
 }  // namespace

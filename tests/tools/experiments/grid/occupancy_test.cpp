@@ -16,9 +16,9 @@ TEST(OccupancyTest, CountsSlotsWhileAGridRan) {
   const Occupancy slots =
       occupancy({record("begin", 100), record("start", 100, "a"), record("start", 101, "b"),
                  record("end", 108, "b"), record("end", 110, "a"), record("finish", 110)});
-  EXPECT_DOUBLE_EQ(slots.wall, 10);
-  EXPECT_DOUBLE_EQ(slots.slot_time, 20);
-  EXPECT_DOUBLE_EQ(slots.busy, 17);
+  EXPECT_DOUBLE_EQ(slots.wall_seconds, 10);
+  EXPECT_DOUBLE_EQ(slots.slot_seconds, 20);
+  EXPECT_DOUBLE_EQ(slots.busy_seconds, 17);
 }
 
 TEST(OccupancyTest, PausesAfterAKillAndArrayTasksDoNotCount) {
@@ -27,18 +27,18 @@ TEST(OccupancyTest, PausesAfterAKillAndArrayTasksDoNotCount) {
        record("start", 500, "c", kTaskSlot), record("end", 600, "c", kTaskSlot),
        record("begin", 1000), record("start", 1000, "b"), record("end", 1006, "b"),
        record("finish", 1006), record("start", 2000, "d", kTaskSlot)});
-  EXPECT_DOUBLE_EQ(slots.wall, 4 + 6);
-  EXPECT_DOUBLE_EQ(slots.slot_time, 2 * (4 + 6));
-  EXPECT_DOUBLE_EQ(slots.busy, 4 + 3 + 6);
+  EXPECT_DOUBLE_EQ(slots.wall_seconds, 4 + 6);
+  EXPECT_DOUBLE_EQ(slots.slot_seconds, 2 * (4 + 6));
+  EXPECT_DOUBLE_EQ(slots.busy_seconds, 4 + 3 + 6);
 }
 
 TEST(OccupancyTest, ATrialThatATaskTakesOverEndsWithTheGridThatWasKilled) {
   const Occupancy slots =
       occupancy({record("begin", 0), record("start", 0, "a"), record("start", 4, "b"),
                  record("start", 90'000, "a", kTaskSlot), record("end", 90'600, "a", kTaskSlot)});
-  EXPECT_DOUBLE_EQ(slots.wall, 4);
-  EXPECT_DOUBLE_EQ(slots.slot_time, 8);
-  EXPECT_DOUBLE_EQ(slots.busy, 4);
+  EXPECT_DOUBLE_EQ(slots.wall_seconds, 4);
+  EXPECT_DOUBLE_EQ(slots.slot_seconds, 8);
+  EXPECT_DOUBLE_EQ(slots.busy_seconds, 4);
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ class RankingTest : public ::testing::Test {
   std::map<std::string, TrialState> states_;
 };
 
-TEST_F(RankingTest, WhatSurvivedOfACombinationRanksBehindWholeOnes) {
+TEST_F(RankingTest, IncompleteCombinationsRankBehindCompleteOnes) {
   add("9", "0", TrialStatus::done, 0.9);
   add("9", "1", TrialStatus::diverged);
   add("1", "0", TrialStatus::done, 0.5);

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include "tests/support/message_matchers.h"
 #include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/text_file.h"
 #include "tools/experiments/grid/ranking.h"
 
 namespace precast::tools {
@@ -27,18 +27,18 @@ Trial trial(const std::string& id, std::vector<Setting> settings) {
 }
 
 TEST(LoadingOfTest, DependsOnTheSettingsThatCanChangeBatchesAlone) {
-  const std::string base = loading_of(trial("a", {{"lr.lr", "0.1"}, {"training.seed", "1"}}));
-  EXPECT_EQ(base, loading_of(trial("b", {{"training.seed", "1"}, {"lr.lr", "0.2"}})));
-  EXPECT_EQ(base, loading_of(trial("b", {{"training.seed", "1"},
-                                         {"training.weight_decay", "0"},
-                                         {"model.arch", "resnet50"},
-                                         {"logging.every", "1"}})));
+  const std::string base = loading_key_of(trial("a", {{"lr.lr", "0.1"}, {"training.seed", "1"}}));
+  EXPECT_EQ(base, loading_key_of(trial("b", {{"training.seed", "1"}, {"lr.lr", "0.2"}})));
+  EXPECT_EQ(base, loading_key_of(trial("b", {{"training.seed", "1"},
+                                             {"training.weight_decay", "0"},
+                                             {"model.arch", "resnet50"},
+                                             {"logging.every", "1"}})));
   for (const char* key :
        {"data.order", "data.subset", "pipeline.train", "resolution.max_res", "methods", "plugins",
         "model.in_channels", "training.batch_size", "training.global_batch_size", "training.epochs",
         "training.device", "training.distributed"})
-    EXPECT_NE(base, loading_of(trial("c", {{"training.seed", "1"}, {key, "1"}}))) << key;
-  EXPECT_NE(base, loading_of(trial("d", {{"training.seed", "2"}})));
+    EXPECT_NE(base, loading_key_of(trial("c", {{"training.seed", "1"}, {key, "1"}}))) << key;
+  EXPECT_NE(base, loading_key_of(trial("d", {{"training.seed", "2"}})));
 }
 
 TEST(InCohortsTest, TrialsThatLoadTheSameFollowOneAnother) {
@@ -48,7 +48,7 @@ TEST(InCohortsTest, TrialsThatLoadTheSameFollowOneAnother) {
       sweep.trials.push_back(
           trial(std::string("lr") + lr + "_seed" + seed, {{"lr.lr", lr}, {"training.seed", seed}}));
   std::vector<std::string> ids;
-  for (const Trial& one : in_cohorts(sweep)) ids.push_back(one.id);
+  for (const Trial& one : order_by_cohort(sweep)) ids.push_back(one.id);
   EXPECT_THAT(ids, ElementsAre("lr1_seed0", "lr2_seed0", "lr3_seed0", "lr1_seed1", "lr2_seed1",
                                "lr3_seed1"));
 }
@@ -63,9 +63,7 @@ std::filesystem::path make_program(const test::TemporaryFolder& folder, const st
 }
 
 std::string starts_in(const test::TemporaryFolder& folder) {
-  std::ostringstream text;
-  text << std::ifstream(folder / "starts").rdbuf();
-  return text.str();
+  return test::read_text(folder / "starts");
 }
 
 TEST(SharedLoadersTest, ALoaderThatDiesBeforeATrialAsksIsNotStartedAgain) {
@@ -78,10 +76,11 @@ TEST(SharedLoadersTest, ALoaderThatDiesBeforeATrialAsksIsNotStartedAgain) {
   const Trial second = trial("b", {});
   const NextStart next{.trial = first, .slot = slots[0], .free_slots = 1, .waiting = {&second}};
   EXPECT_EQ(loaders.prepare(next), std::nullopt);
-  // The pool calls look() whenever a process ends, which can be before it asks for the trial again.
+  // The pool calls update() whenever a process ends, which can be before it asks for the trial
+  // again.
   ASSERT_TRUE(test::eventually([&] {
-    loaders.look();
-    return loaders.cohorts() == 0;
+    loaders.update();
+    return loaders.cohort_count() == 0;
   }));
   EXPECT_EQ(loaders.prepare(next), std::vector<std::string>{});
   EXPECT_EQ(test::occurrences(starts_in(folder), "serve"), 1);

@@ -37,7 +37,7 @@ class SweepFileTest : public ::testing::Test {
 TEST_F(SweepFileTest, AnotherBuildOfAPluginIsAnotherGrid) {
   const Sweep sweep = this->sweep();
   SweepFile file(sweep);
-  file.tie();
+  file.ensure_written();
   EXPECT_NO_THROW(static_cast<void>(SweepFile(sweep)));
   build("second");
   const auto refused =
@@ -50,13 +50,13 @@ TEST_F(SweepFileTest, AnotherBuildOfAPluginIsAnotherGrid) {
 
 TEST_F(SweepFileTest, AFolderOfAnEarlierVersionThatRecordsNoPluginIsContinued) {
   const Sweep sweep = this->sweep();
-  SweepFile(sweep).tie();
+  SweepFile(sweep).ensure_written();
   std::ifstream written(folder_ / "g/sweep.json");
   auto facts = nlohmann::json::parse(written);
   ASSERT_EQ(facts.erase("plugin_hashes"), 1U);
   std::ofstream(folder_ / "g/sweep.json") << facts;
   build("second");
-  SweepFile(sweep).tie();
+  SweepFile(sweep).ensure_written();
   build("third");
   EXPECT_THROW(static_cast<void>(SweepFile(sweep)), ConfigError);
 }

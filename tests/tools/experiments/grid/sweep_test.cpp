@@ -165,7 +165,7 @@ TEST_F(SweepTest, DrawsTheSameValuesEachTimeAndOthersForOtherSeeds) {
   EXPECT_THAT(choices, testing::UnorderedElementsAre("a", "b", "c"));
 }
 
-TEST_F(SweepTest, TellsAllThatIsWrongWithItsPlace) {
+TEST_F(SweepTest, ReportsAllMistakesWithTheirLocations) {
   const std::string errors = refused(
       "metrik: top_1\n"
       "axes:\n"
@@ -310,6 +310,11 @@ TEST_F(SweepTest, AnUnknownMetricIsReportedOnce) {
   }
   EXPECT_THAT(refused("early_stop: {median: {metric: share_of_1}}"),
               Names(path() + ":2:13", "early_stop", "share_of_1"));
+}
+
+TEST_F(SweepTest, TheFewestMinutesAreTheBest) {
+  for (const char* metric : {"train_minutes", "eval_minutes", "wait_minutes"})
+    EXPECT_FALSE(read("metric: " + std::string(metric)).maximise) << metric;
 }
 
 TEST_F(SweepTest, AMetricOfAPluginNeedsADirection) {

@@ -52,35 +52,35 @@ class GridWatcherTest : public ::testing::Test {
   std::map<std::string, TrialState> states_;
 };
 
-TEST_F(GridWatcherTest, ATrialThatAshaLetGoOnIsNotStoppedThereAfterAKill) {
+TEST_F(GridWatcherTest, APassedRungIsNotComparedAgainAfterAKill) {
   start(EarlyStopOptions::Rule::asha);
   log("a", 0, "0.9");
   log("b", 0, "0.5");
   log("c", 0, "0.3");
   log("d", 0, "0.2");
   for (const char* id : {"b", "c", "d"}) states_[id].status = TrialStatus::stopped;
-  EXPECT_EQ(watcher().resumes(), "b");
+  EXPECT_EQ(watcher().trial_to_resume(), "b");
   states_["b"].status = TrialStatus::waiting;  // started, and killed with the grid
   log("e", 0, "0.8");
   log("f", 0, "0.7");
   states_["f"].status = TrialStatus::stopped;
-  EXPECT_THAT(ids(watcher().at_closed_rungs()), IsEmpty());
+  EXPECT_THAT(ids(watcher().missed_early_stops()), IsEmpty());
 }
 
-TEST_F(GridWatcherTest, WhatAKilledGridDidNotComeToStopIsStoppedWithoutAStart) {
+TEST_F(GridWatcherTest, EarlyStopsThatAKilledGridMissedAreFound) {
   start(EarlyStopOptions::Rule::asha);
   log("a", 0, "0.9");
   log("b", 0, "0.5");
   log("c", 0, "0.4");
   write_file(trial("c").run_folder() / "summary.json", "{}");
-  EXPECT_THAT(ids(watcher().at_closed_rungs()), ElementsAre("b"));
+  EXPECT_THAT(ids(watcher().missed_early_stops()), ElementsAre("b"));
 }
 
 TEST_F(GridWatcherTest, AFigureThatIsNotFiniteIsTheWorst) {
   start(EarlyStopOptions::Rule::asha);
   log("a", 0, "0.1");
   log("b", 0, "null");
-  EXPECT_THAT(ids(watcher().at_closed_rungs()), ElementsAre("b"));
+  EXPECT_THAT(ids(watcher().missed_early_stops()), ElementsAre("b"));
 }
 
 TEST_F(GridWatcherTest, EpochsOfEarlierStartsStopNothingAndLaterOnesAreJudgedOnce) {
@@ -91,11 +91,11 @@ TEST_F(GridWatcherTest, EpochsOfEarlierStartsStopNothingAndLaterOnesAreJudgedOnc
   }
   log("d", 0, "0.1");
   GridWatcher grid = watcher();
-  EXPECT_FALSE(grid.stops(trial("d")));
+  EXPECT_FALSE(grid.should_stop(trial("d")));
   log("d", 1, "0.1");
   grid.ended(trial("d"), {{"status", "waiting"}});  // reads its log
-  EXPECT_TRUE(grid.stops(trial("d")));
-  EXPECT_FALSE(grid.stops(trial("d")));
+  EXPECT_TRUE(grid.should_stop(trial("d")));
+  EXPECT_FALSE(grid.should_stop(trial("d")));
 }
 
 TEST_F(GridWatcherTest, AnEpochThatTheDisplayHasReadFirstIsJudgedByItsFigure) {
@@ -106,7 +106,7 @@ TEST_F(GridWatcherTest, AnEpochThatTheDisplayHasReadFirstIsJudgedByItsFigure) {
   GridWatcher grid = watcher();
   log("b", 1, "0.1");
   grid.PoolDisplay::ended(trial("b"), {{"status", "waiting"}});  // reads its log
-  EXPECT_TRUE(grid.stops(trial("b")));
+  EXPECT_TRUE(grid.should_stop(trial("b")));
 }
 
 TEST_F(GridWatcherTest, EpochsThatAResumedRunWritesAgainReplaceTheOldOnes) {
@@ -121,7 +121,7 @@ TEST_F(GridWatcherTest, EpochsThatAResumedRunWritesAgainReplaceTheOldOnes) {
   grid.ended(trial("b"), {{"status", "waiting"}});  // reads its log
   log("b", 1, "0.1");
   log("b", 2, "0.1");
-  EXPECT_TRUE(grid.stops(trial("b")));
+  EXPECT_TRUE(grid.should_stop(trial("b")));
 }
 
 }  // namespace

@@ -22,11 +22,11 @@ TEST(JobFileTest, ResultsOfAnotherBuildOfAPluginAreNotMixedIn) {
   const Trial trial{
       .id = "a-seed0", .recipe = folder / "r.yaml", .settings = {{"lr.lr", "1"}}, .folder = {}};
   JobFile job(folder.path());
-  job.keep({trial});
-  job.note(trial);
+  job.snapshot({trial});
+  job.record_start(trial);
   std::ofstream(folder / "p.so") << "second";
   const auto refused = ThrowsMessage<ConfigError>(Names(folder.path(), "a-seed0", "p.so"));
-  EXPECT_THAT([&] { job.note(trial); }, refused);
+  EXPECT_THAT([&] { job.record_start(trial); }, refused);
   EXPECT_THAT([&] { JobFile(folder.path()).check(trial); }, refused);
   std::ofstream(folder / "p.so") << "first";
   EXPECT_NO_THROW(JobFile(folder.path()).check(trial));

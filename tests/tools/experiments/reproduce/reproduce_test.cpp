@@ -17,6 +17,7 @@
 #include "tests/support/paths.h"
 #include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/text_file.h"
 
 namespace precast::tools {
 namespace {
@@ -60,10 +61,7 @@ rows:
   ChildResult reproduce(const std::vector<std::string>& options = {}) const {
     return run_child(command(options), std::chrono::minutes(1));
   }
-  std::string text_of(const std::string& name) const {
-    std::ifstream file(folder_ / name);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
+  std::string text_of(const std::string& name) const { return test::read_text(folder_ / name); }
   /// The number of training runs that were started.
   std::size_t starts() const {
     return static_cast<std::size_t>(test::occurrences(text_of("fake.log"), " start "));
@@ -85,7 +83,7 @@ TEST_F(ReproduceTest, TrainsEveryRowAndLeavesTheTable) {
   EXPECT_EQ(starts(), 6U);
 }
 
-TEST_F(ReproduceTest, GoesOnAfterAKillAndTrainsNothingTwice) {
+TEST_F(ReproduceTest, ContinuesAfterAKillAndTrainsNothingTwice) {
   write_table("hang+hang+done");
   const ChildResult before = reproduce({"--rows", "a"});
   ASSERT_EQ(before.exit_code, 0) << before.errors;
@@ -105,7 +103,7 @@ TEST_F(ReproduceTest, GoesOnAfterAKillAndTrainsNothingTwice) {
   EXPECT_EQ(test::occurrences(text_of("fake.log"), "c-seed0 start"), 1);
 }
 
-TEST_F(ReproduceTest, AFailureIsTriedAgainAndARowThatFailsForGoodIsNamed) {
+TEST_F(ReproduceTest, FailuresAreRetriedAndARowThatKeepsFailingIsNamed) {
   write_table("exit:4");
   const ChildResult run = reproduce();
   EXPECT_EQ(run.exit_code, 1);
@@ -353,7 +351,7 @@ TEST_F(ReproduceTest, AFolderWhoseNameIsNotUtf8GivesValidJson) {
     all.insert(all.end(), options.begin(), options.end());
     return run_child(all, std::chrono::minutes(1));
   };
-  // Trials that diverge write no summary.json, in which fake_train would not replace the byte.
+  // A diverged trial has no summary.json, into which fake_train would write the invalid byte.
   const ChildResult run = reproduce_there({"--rows", "a", "--fake.script=exit:12"});
   EXPECT_EQ(run.exit_code, 0) << run.errors;
   const ChildResult status = reproduce_there({"--status", "--json"});

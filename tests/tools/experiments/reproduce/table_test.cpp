@@ -69,7 +69,7 @@ others: [{system: X, model: Net, source: paper, top_1: 0.25, note: estimated}]
   EXPECT_EQ(table.others[0].figures.note, "estimated");
 }
 
-TEST_F(TableTest, TellsEveryMistakeAtOnceWithItsPlace) {
+TEST_F(TableTest, ReportsAllMistakesWithTheirLocations) {
   EXPECT_THAT(problems_of(R"(title: t
 rows:
   - {id: a/b, model: Net, recipe: r.yaml}
@@ -89,7 +89,7 @@ rows:
               Names("table.yaml:3:72", "training.eval_only", "precast eval"));
 }
 
-TEST_F(TableTest, RefusesWhatIsNoList) {
+TEST_F(TableTest, RejectsValuesThatAreNotLists) {
   EXPECT_THAT(problems_of("title: t\nrows: {a: 1}\n"), Names("table.yaml:2:7", "rows", "{a: 1}"));
   EXPECT_THAT(problems_of("title: t\nrows: [3]\n"), Names("table.yaml:2:8", "rows[0]", 3));
   EXPECT_THAT(problems_of("title: t\n"), Names("rows"));

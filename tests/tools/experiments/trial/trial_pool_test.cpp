@@ -18,6 +18,7 @@
 #include "tests/support/paths.h"
 #include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/text_file.h"
 #include "tools/experiments/trial/pool_display.h"
 
 namespace precast::tools {
@@ -131,7 +132,7 @@ TEST_F(TrialPoolTest, AWatcherMayDelayATrialAndAddArguments) {
   EXPECT_EQ(states_.at("b").figures.at("top_1"), 0.5) << "a failure of the watcher does not matter";
 }
 
-TEST_F(TrialPoolTest, TriesFailuresThatMayNotRepeatAgainAndOthersNot) {
+TEST_F(TrialPoolTest, RetriesOnlyFailuresThatMayBeTemporary) {
   add("io", "exit:5+done");
   add("killed", "kill:SEGV+kill:KILL+done");
   add("stubborn", "exit:14");
@@ -155,12 +156,10 @@ TEST_F(TrialPoolTest, TriesFailuresThatMayNotRepeatAgainAndOthersNot) {
   // These results are final.
   EXPECT_EQ(run(), ExitCode::failed);
   EXPECT_EQ(states_.at("stubborn").starts, 3);
-  std::ifstream output(folder_ / "runs/broken/output");
-  EXPECT_THAT(std::string(std::istreambuf_iterator<char>(output), {}),
-              HasSubstr("as scripted: exit:3"));
+  EXPECT_THAT(test::read_text(folder_ / "runs/broken/output"), HasSubstr("as scripted: exit:3"));
 }
 
-TEST_F(TrialPoolTest, AWrongRecipeEndsItAllAndIsTriedAgainWhenItMayBeRight) {
+TEST_F(TrialPoolTest, AnInvalidRecipeStopsThePoolAndIsRetriedByTheNextRun) {
   add("wrong", "exit:2+done");
   add("right", "epochs:20");
   add("never", "done");
@@ -171,14 +170,13 @@ TEST_F(TrialPoolTest, AWrongRecipeEndsItAllAndIsTriedAgainWhenItMayBeRight) {
   EXPECT_EQ(states_.at("right").status, TrialStatus::done);
 }
 
-TEST_F(TrialPoolTest, AProgramThatIsNotThereEndsItAll) {
+TEST_F(TrialPoolTest, AMissingProgramStopsThePool) {
   add("a", "done");
   Journal journal(folder_ / "results.jsonl");
   TrialPool pool({.program = "/nowhere/precast", .slots = make_slots({}, {0}, {})}, journal,
                  states_, silent_);
   EXPECT_EQ(pool.run(trials_), ExitCode::usage);
-  std::ifstream output(folder_ / "runs/a/output");
-  EXPECT_THAT(std::string(std::istreambuf_iterator<char>(output), {}),
+  EXPECT_THAT(test::read_text(folder_ / "runs/a/output"),
               Names("/nowhere/precast", std::strerror(ENOENT)));
 }
 
@@ -205,7 +203,7 @@ TEST_F(TrialPoolTest, AWatcherThatCannotRecordAStartPreventsIt) {
   EXPECT_TRUE(read_journals(folder_.path()).empty());
 }
 
-TEST_F(TrialPoolTest, ASignalLetsTrialsSaveAndTheNextRunGoesOn) {
+TEST_F(TrialPoolTest, ASignalLetsTrialsSaveAndTheNextRunContinues) {
   add("a", "hang+done");
   add("b", "hang+done");
   add("c", "done");
@@ -224,23 +222,23 @@ TEST_F(TrialPoolTest, ASignalLetsTrialsSaveAndTheNextRunGoesOn) {
 /// Lets another thread observe a pool.
 class Observer final : public PoolWatcher {
  public:
-  void say(const std::string& /*text*/) override { spoke = true; }
-  void look(const std::list<RunningTrial>& running, std::size_t waiting) override {
+  void show_message(const std::string& /*text*/) override { has_message = true; }
+  void update(const std::list<RunningTrial>& running, std::size_t waiting) override {
     if (running.empty() && waiting > 0) waits = true;
   }
-  std::atomic<bool> spoke = false;
+  std::atomic<bool> has_message = false;
   /// Whether the pool waits for a trial that another process runs.
   std::atomic<bool> waits = false;
 };
 
-TEST_F(TrialPoolTest, ASecondInterruptKillsWhatDoesNotEndAndLeavesNothing) {
+TEST_F(TrialPoolTest, ASecondInterruptKillsAllRemainingProcesses) {
   for (const char* id : {"a", "b"}) add(id, "deaf+done");
   Observer observer;
   watcher_ = &observer;
   std::jthread interrupter([&] {
     wait_for_children({"a", "b"});
     ::kill(::getpid(), SIGINT);
-    EXPECT_TRUE(eventually([&] { return observer.spoke.load(); }))
+    EXPECT_TRUE(eventually([&] { return observer.has_message.load(); }))
         << "the first interrupt is reported";
     ::kill(::getpid(), SIGINT);
   });
@@ -251,7 +249,7 @@ TEST_F(TrialPoolTest, ASecondInterruptKillsWhatDoesNotEndAndLeavesNothing) {
   EXPECT_EQ(states_.at("a").failures, 0) << "a trial that the pool kills has not failed";
 }
 
-TEST_F(TrialPoolTest, AJournalThatCannotBeWrittenEndsItAllAndAnInterruptAtOnce) {
+TEST_F(TrialPoolTest, AnUnwritableJournalStopsThePoolAndAnInterruptThenKills) {
   add("a", "deaf+done");
   add("b", "epochs:4");
   // Longer than all files of the trials, so that the limit below affects only the journal.
@@ -284,7 +282,7 @@ TEST_F(TrialPoolTest, AJournalThatCannotBeWrittenEndsItAllAndAnInterruptAtOnce) 
   EXPECT_EQ(fake_log("b done").size(), 1U);
 }
 
-TEST_F(TrialPoolTest, TellsATrialThatWasRefusedFromOneThatWasInterrupted) {
+TEST_F(TrialPoolTest, DistinguishesInvalidRecipesFromInterruptions) {
   add("wrong", "exit:2");
   add("right", "epochs:1000");
   PoolDisplay display(trials_, states_, 2, "top_1");
@@ -332,8 +330,8 @@ TEST_F(TrialPoolTest, LeavesATrialToTheProcessThatRunsItAndTakesItsResult) {
 
 class StopOnce final : public PoolWatcher {
  public:
-  bool stops(const Trial& trial) override { return trial.id == "a" && resumed_ == 0; }
-  std::optional<std::string> resumes() override {
+  bool should_stop(const Trial& trial) override { return trial.id == "a" && resumed_ == 0; }
+  std::optional<std::string> trial_to_resume() override {
     if (!stopped_ || resumed_++ > 0) return std::nullopt;
     return "a";
   }
@@ -357,7 +355,7 @@ TEST_F(TrialPoolTest, ATrialThatIsStoppedEarlyCanGoOnLater) {
   EXPECT_EQ(states_.at("b").starts, 1);
 }
 
-TEST(JournalTest, CutsATornLineAndReadsAllWriters) {
+TEST(JournalTest, TruncatesAnIncompleteLineAndReadsAllJournals) {
   test::TemporaryFolder folder;
   std::ofstream(folder / "results.jsonl") << "{\"event\": \"start\", \"trial\": \"a\"}\n{\"eve";
   Journal(folder / "results.jsonl").append({{"event", "end"}, {"trial", "a"}, {"status", "done"}});

@@ -41,7 +41,7 @@ TEST(TrialTest, LongSettingsStillDiffer) {
   EXPECT_LT(trial_id({{"model.params", most}}).size(), 80U);
 }
 
-TEST(TrialTest, TrainsInItsFolderAndGoesOnWhereItWas) {
+TEST(TrialTest, ArgumentsNameTheFolderAndResume) {
   const Trial trial{"a", "r.yaml", {{"lr.lr", "0.1"}}, "f"};
   EXPECT_THAT(trial.train_arguments(),
               ElementsAre("train", "r.yaml", "--lr.lr=0.1", "--logging.folder=f",
@@ -50,21 +50,23 @@ TEST(TrialTest, TrainsInItsFolderAndGoesOnWhereItWas) {
 }
 
 TEST(TrialTest, EveryExitCodeHasAMeaning) {
-  const std::map<int, Verdict> codes = {
-      {0, Verdict::done},    {1, Verdict::failed},    {2, Verdict::fatal},   {3, Verdict::failed},
-      {4, Verdict::failed},  {5, Verdict::retry},     {6, Verdict::retry},   {10, Verdict::retry},
-      {11, Verdict::retry},  {12, Verdict::diverged}, {13, Verdict::retry},  {14, Verdict::retry},
-      {77, Verdict::failed}, {85, Verdict::go_on},    {126, Verdict::fatal}, {127, Verdict::fatal}};
-  for (const auto& [code, verdict] : codes) EXPECT_EQ(judge_end(code, 0), verdict) << code;
-  EXPECT_EQ(judge_end(137, 9), Verdict::retry);
-  EXPECT_EQ(judge_end(139, 0), Verdict::retry) << "a rank was killed";
+  const std::map<int, TrialOutcome> codes = {
+      {0, TrialOutcome::done},      {1, TrialOutcome::failed},     {2, TrialOutcome::fatal},
+      {3, TrialOutcome::failed},    {4, TrialOutcome::failed},     {5, TrialOutcome::retry},
+      {6, TrialOutcome::retry},     {10, TrialOutcome::retry},     {11, TrialOutcome::retry},
+      {12, TrialOutcome::diverged}, {13, TrialOutcome::retry},     {14, TrialOutcome::retry},
+      {77, TrialOutcome::failed},   {85, TrialOutcome::preempted}, {126, TrialOutcome::fatal},
+      {127, TrialOutcome::fatal}};
+  for (const auto& [code, outcome] : codes) EXPECT_EQ(classify_exit(code, 0), outcome) << code;
+  EXPECT_EQ(classify_exit(137, 9), TrialOutcome::retry);
+  EXPECT_EQ(classify_exit(139, 0), TrialOutcome::retry) << "a rank was killed";
 }
 
-TEST(TrialTest, AnEndIsToldByItsCode) {
-  EXPECT_EQ(end_text(5), "exit code 5");
-  EXPECT_THAT(end_text(128 + SIGKILL), Names("SIGKILL"));
-  EXPECT_EQ(end_text(255), "exit code 255");
-  EXPECT_THAT(end_text(0), Names("summary.json"));
+TEST(TrialTest, TheExitTextDependsOnTheExitCode) {
+  EXPECT_EQ(exit_text(5), "exit code 5");
+  EXPECT_THAT(exit_text(128 + SIGKILL), Names("SIGKILL"));
+  EXPECT_EQ(exit_text(255), "exit code 255");
+  EXPECT_THAT(exit_text(0), Names("summary.json"));
 }
 
 TEST(TrialTest, KeysThatSayHowDataIsReadAndARunWaitsChangeNoResult) {
@@ -129,7 +131,7 @@ TEST(JournalTest, RecordsOfOneFileStayInItsOrderWhenTheClockIsSetBack) {
   EXPECT_EQ(fold_states(records).at("a").status, TrialStatus::done);
 }
 
-TEST(SlotTest, LaysModelsOutOverDevicesAndCores) {
+TEST(SlotTest, DistributesSlotsOverDevicesAndCores) {
   const auto slots = make_slots({.devices = {"0", "1"}, .slots_per_device = 2},
                                 {0, 1, 2, 3, 4, 5, 6, 7, 8}, {"0", "1"});
   ASSERT_EQ(slots.size(), 4U);
@@ -140,23 +142,24 @@ TEST(SlotTest, LaysModelsOutOverDevicesAndCores) {
 }
 
 TEST(SlotTest, ShareOutAllGpusAndCores) {
-  const auto pairs = share_slots(2, {0, 1, 2, 3}, {"0", "1", "2", "3", "4", "5", "6", "7"});
+  const auto pairs =
+      partition_into_slots(2, {0, 1, 2, 3}, {"0", "1", "2", "3", "4", "5", "6", "7"});
   ASSERT_EQ(pairs.size(), 2U);
   EXPECT_EQ(pairs[0].gpu, "0,1,2,3");
   EXPECT_EQ(pairs[1].gpu, "4,5,6,7");
   EXPECT_THAT(pairs[1].cores, ElementsAre(2, 3));
-  const auto shared = share_slots(3, {0, 1, 2, 3, 4, 5}, {"0", "1"});
+  const auto shared = partition_into_slots(3, {0, 1, 2, 3, 4, 5}, {"0", "1"});
   ASSERT_EQ(shared.size(), 3U);
   EXPECT_EQ(shared[0].gpu, "0");
   EXPECT_EQ(shared[1].gpu, "0");
   EXPECT_EQ(shared[2].gpu, "1");
   EXPECT_THAT(shared[2].cores, ElementsAre(4, 5));
-  const auto uneven = share_slots(2, {0, 1}, {"0", "1", "2"});
+  const auto uneven = partition_into_slots(2, {0, 1}, {"0", "1", "2"});
   EXPECT_EQ(uneven[0].gpu, "0") << "the first slot has the fewest GPUs";
   EXPECT_EQ(uneven[1].gpu, "1,2");
-  EXPECT_EQ(share_slots(2, {0}, {})[1].gpu, "");
-  EXPECT_THAT(share_slots(2, {0}, {})[1].cores, ElementsAre(0));
-  EXPECT_THAT(share_slots(4, {0, 1, 2, 3, 4, 5}, {})[1].cores, ElementsAre(1, 2));
+  EXPECT_EQ(partition_into_slots(2, {0}, {})[1].gpu, "");
+  EXPECT_THAT(partition_into_slots(2, {0}, {})[1].cores, ElementsAre(0));
+  EXPECT_THAT(partition_into_slots(4, {0, 1, 2, 3, 4, 5}, {})[1].cores, ElementsAre(1, 2));
 }
 
 TEST(SlotTest, AutoTakesEveryGpuOrTheCpu) {
@@ -195,7 +198,7 @@ TEST_F(VisibleGpusTest, AreThoseOfTheDriverOrOfTheDevices) {
   EXPECT_THAT(visible_gpus(root_.path()), ElementsAre("0"));
 }
 
-TEST_F(VisibleGpusTest, OfTheLinuxOfWindowsAreOneWhereCudaIsThere) {
+TEST_F(VisibleGpusTest, AreOneOnWslWithTheCudaLibrary) {
   have("dev/dxg");
   EXPECT_TRUE(visible_gpus(root_.path()).empty()) << "a GPU of another vendor";
   have("usr/lib/wsl/lib/libcuda.so.1");
@@ -245,19 +248,19 @@ TEST(SlotTest, SeveralSlotsDivideACpuQuotaAndASingleOneKeepsAllCores) {
   std::iota(cores.begin(), cores.end(), 0);
   const SlotOptions eight{.devices = {"cpu"}, .slots_per_device = 8};
   for (const std::vector<Slot>& slots :
-       {make_slots(eight, cores, {}, 8), share_slots(8, cores, {}, 8)}) {
+       {make_slots(eight, cores, {}, 8), partition_into_slots(8, cores, {}, 8)}) {
     std::vector<int> used;
     for (const Slot& slot : slots) used.insert(used.end(), slot.cores.begin(), slot.cores.end());
     EXPECT_THAT(used, ElementsAre(0, 8, 16, 24, 32, 40, 48, 56));
   }
   EXPECT_THAT(make_slots({.devices = {"0", "1"}}, cores, {"0", "1"}, 5)[1].cores,
               ElementsAre(32, 33));
-  EXPECT_THAT(share_slots(2, cores, {}, 5)[1].cores, ElementsAre(32, 33, 34));
+  EXPECT_THAT(partition_into_slots(2, cores, {}, 5)[1].cores, ElementsAre(32, 33, 34));
   EXPECT_THAT(make_slots(eight, cores, {}, 1)[7].cores, ElementsAre(56));
   const SlotOptions set{.devices = {"0", "1"}, .slots_per_device = 1, .cores_per_slot = 6};
   EXPECT_THAT(make_slots(set, cores, {"0", "1"}, 8)[1].cores, ElementsAre(6, 7, 8, 9, 10, 11));
   EXPECT_EQ(make_slots({}, cores, {}, 8)[0].cores, cores);
-  EXPECT_EQ(share_slots(1, cores, {}, 8)[0].cores, cores);
+  EXPECT_EQ(partition_into_slots(1, cores, {}, 8)[0].cores, cores);
 }
 
 // The half widths are from scipy.stats.t.interval(0.95, n - 1, loc=mean, scale=sem).
@@ -310,7 +313,7 @@ TEST_F(RunLogTest, KeepsWhatItKnowsWhileTheLogCannotBeOpened) {
   EXPECT_EQ(log_.epochs().size(), 2U);
 }
 
-TEST_F(RunLogTest, StartsAnewWhenARunThatResumesHasCutItsLog) {
+TEST_F(RunLogTest, RereadsALogThatAResumedRunTruncated) {
   append("{\"top_1\": 0.5, \"epoch\": 0}\n{\"top_1\": 0.6, \"epoch\": 1}\n");
   EXPECT_TRUE(log_.refresh());
   std::ofstream(folder_ / "log") << "{\"top_1\": 0.7, \"epoch\": 0}\n";
@@ -319,7 +322,7 @@ TEST_F(RunLogTest, StartsAnewWhenARunThatResumesHasCutItsLog) {
   EXPECT_EQ(log_.epochs().size(), 1U) << "truncated epochs are dropped";
 }
 
-TEST_F(RunLogTest, StartsAnewWhenTheLogHasGrownAgainSinceItWasCut) {
+TEST_F(RunLogTest, RereadsALogThatGrewAgainAfterTruncation) {
   append("{\"top_1\": 0.5, \"epoch\": 0}\n{\"top_1\": 0.6, \"epoch\": 1}\n");
   EXPECT_TRUE(log_.refresh());
   std::ofstream(folder_ / "log") << "{\"top_1\": 0.7, \"note\": \"longer\", \"epoch\": 0}\n"

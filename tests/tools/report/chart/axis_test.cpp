@@ -34,8 +34,8 @@ TEST(AxisTest, LinearTicksAreRoundAndHoldTheData) {
 }
 
 TEST(AxisTest, WholeNumbersHaveNoTicksBetweenAndEndAtTheData) {
-  EXPECT_THAT(texts(map_of({.whole = true}, {0, 3}, 8)), ElementsAre("0", "1", "2", "3"));
-  const AxisMap map = map_of({.whole = true}, {0, 18}, 5);
+  EXPECT_THAT(texts(map_of({.integer = true}, {0, 3}, 8)), ElementsAre("0", "1", "2", "3"));
+  const AxisMap map = map_of({.integer = true}, {0, 18}, 5);
   EXPECT_THAT(texts(map), ElementsAre("0", "5", "10", "15"));
   EXPECT_NEAR(map.at(18), 100, 1e-9);
 }
@@ -74,18 +74,18 @@ TEST(AxisTest, OneValueNoneAndNotANumberStillGiveAnAxis) {
 }
 
 TEST(AxisTest, GivenEndsAreKept) {
-  const AxisMap map = map_of({.least = 0, .most = 30}, {3, 12});
-  EXPECT_EQ(map.least(), 0);
-  EXPECT_EQ(map.most(), 30);
+  const AxisMap map = map_of({.min = 0, .max = 30}, {3, 12});
+  EXPECT_EQ(map.min(), 0);
+  EXPECT_EQ(map.max(), 30);
   EXPECT_EQ(map.at(1000), 100);
 }
 
 TEST(AxisTest, TheGivenEndIsKeptForOneValue) {
   for (const Scale scale : {Scale::linear, Scale::logarithmic}) {
-    const AxisMap map = map_of({.scale = scale, .most = 1}, {1, 1});
-    EXPECT_EQ(map.most(), 1);
-    EXPECT_LT(map.least(), 1);
-    EXPECT_GT(map_of({.scale = scale, .least = 1, .most = 1}, {1}).most(), 1);
+    const AxisMap map = map_of({.scale = scale, .max = 1}, {1, 1});
+    EXPECT_EQ(map.max(), 1);
+    EXPECT_LT(map.min(), 1);
+    EXPECT_GT(map_of({.scale = scale, .min = 1, .max = 1}, {1}).max(), 1);
   }
 }
 

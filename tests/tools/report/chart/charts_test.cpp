@@ -69,7 +69,7 @@ TEST(ChartsTest, AreWellFormedWhateverTheTextsAre) {
   }
 }
 
-TEST(ChartsTest, StandWhateverTheValuesAre) {
+TEST(ChartsTest, AreWellFormedWhateverTheValuesAre) {
   for (const std::vector<double>& values : {std::vector<double>{},
                                             {1},
                                             {kNaN},
@@ -120,10 +120,10 @@ TEST(LineChartTest, ThousandsOfPointsAreThinnedAndKeepTheirExtremes) {
   LineSeries series{.label = "a", .points = {}};
   for (int i = 0; i < 100000; ++i)
     series.points.push_back({static_cast<double>(i), i == 54321 ? 9.0 : 1.0});
-  const std::string spike = line_chart_svg({.title = "", .y = {.most = 9}, .series = {series}});
+  const std::string spike = line_chart_svg({.title = "", .y = {.max = 9}, .series = {series}});
   EXPECT_LT(spike.size(), 60000U);
   series.points[54321].y = 1;
-  const std::string flat = line_chart_svg({.title = "", .y = {.most = 9}, .series = {series}});
+  const std::string flat = line_chart_svg({.title = "", .y = {.max = 9}, .series = {series}});
   EXPECT_NE(spike, flat);
 }
 

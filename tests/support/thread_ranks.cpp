@@ -1,4 +1,4 @@
-#include "tests/models/thread_ranks.h"
+#include "tests/support/thread_ranks.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
@@ -14,10 +14,14 @@ namespace precast::test {
 namespace {
 
 struct Meeting {
-  explicit Meeting(int world) : all(world), brought(static_cast<std::size_t>(world)) {}
+  explicit Meeting(int world)
+      : all(world),
+        brought(static_cast<std::size_t>(world)),
+        texts(static_cast<std::size_t>(world)) {}
   std::barrier<> all;
   /// The tensors of each rank.
   std::vector<std::vector<at::Tensor>> brought;
+  std::vector<std::string> texts;
 };
 
 class ThreadRank final : public Communicator {
@@ -43,14 +47,18 @@ class ThreadRank final : public Communicator {
   }
   void reduce_sum(std::vector<at::Tensor> /*tensors*/, int /*root*/) override { refuse(); }
   void broadcast(std::vector<at::Tensor> /*tensors*/, int /*root*/) override { refuse(); }
-  [[nodiscard]] std::vector<std::string> all_gather(const std::string& /*text*/) override {
-    refuse();
+  [[nodiscard]] std::vector<std::string> all_gather(const std::string& text) override {
+    meeting_.texts[static_cast<std::size_t>(rank_)] = text;
+    meeting_.all.arrive_and_wait();
+    std::vector<std::string> texts = meeting_.texts;
+    meeting_.all.arrive_and_wait();
+    return texts;
   }
   [[nodiscard]] std::unique_ptr<PendingSum> begin_sum(std::int64_t /*value*/) override { refuse(); }
 
  private:
   [[noreturn]] static void refuse() {
-    throw std::logic_error("ranks that are threads support only sums");
+    throw std::logic_error("ranks that are threads support only sums and all_gather()");
   }
   Meeting& meeting_;
   int rank_;
