@@ -55,16 +55,16 @@ HWY_INLINE std::uint64_t block_of(std::uint64_t position) {
 
 /// Decodes one symbol and reads the window again. Used for symbols that entries cannot describe,
 /// and for a coefficient in a block's last place, after which there is no end-of-block symbol.
-/// @param report_damage whether to report damage; invalid data after a lane's end is not damage.
+/// @param reports_damage whether to report damage; invalid data after a lane's end is not damage.
 /// @param out    receives the coefficient; may be null.
-HWY_NOINLINE HWY_ATTR LaneState decode_symbol(LaneScan& scan, LaneState lane, bool report_damage,
+HWY_NOINLINE HWY_ATTR LaneState decode_symbol(LaneScan& scan, LaneState lane, bool reports_damage,
                                               LaneBlock* out) {
   const LaneSymbol symbol = scan.tables->symbol(lane.table, bits_at(scan.bytes, lane.bit));
   const std::uint64_t block = block_of(lane.position);
   const std::uint64_t position = lane.position + symbol.advance;
   const std::uint64_t coefficients = position - block * kBlockPositions;
   const bool exceeds = coefficients > kPastBlock;
-  if (report_damage && (!symbol.exists || exceeds)) scan.damaged = true;
+  if (reports_damage && (!symbol.exists || exceeds)) scan.damaged = true;
   if (out != nullptr && !symbol.ends_block && !exceeds)
     out[block].coefficients[coefficients - 1] = symbol.value;
   const bool ends = symbol.ends_block || coefficients >= kPastBlock;

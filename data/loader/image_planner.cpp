@@ -31,8 +31,9 @@ void each_size(const BetonReader& reader, std::size_t field, Visit visit) {
 /// @throws ConfigError if a side may be too long for the kernel
 void check_width(const BetonReader& reader, std::size_t field, int longest) {
   if (longest <= kMaxPlannedWidth) return;
-  throw ConfigError(fmt::format("expected images of at most {} px for gpu, got {} px (field '{}')",
-                                kMaxPlannedWidth, longest, reader.fields()[field].name));
+  throw ConfigError(fmt::format(
+      "expected images of at most {} px, because data.in_memory is gpu, got {} px (field '{}')",
+      kMaxPlannedWidth, longest, reader.fields()[field].name));
 }
 
 void check_plannable(const ImagePipeline& pipeline, std::string_view name,
@@ -72,8 +73,9 @@ void put(std::byte* table, std::size_t place, T value) {
 
 void plan_images(const BetonReader& reader, std::vector<Output>& outputs) {
   if (!reader.remotes().empty()) {
-    throw ConfigError(fmt::format("{}: expected local files for gpu, got {} on a server", kKey,
-                                  reader.path().string()));
+    throw ConfigError(
+        fmt::format("{}: expected local files for the setting gpu, got {} on a server", kKey,
+                    reader.path().string()));
   }
   Diagnostics diagnostics;
   for (Output& output : outputs) {
@@ -103,7 +105,8 @@ std::optional<StoredPixels> mapped_pixels(const BetonReader& reader, std::uint64
       return StoredPixels{
           .values = image.bytes.data(), .height = image.height, .width = image.width};
     throw ConfigError(
-        fmt::format("expected images that are stored as pixels for gpu, got a JPEG ({}, field "
+        fmt::format("expected images that are stored as pixels, because data.in_memory is gpu, got "
+                    "a JPEG ({}, field "
                     "'{}'). Write the file with --image.mode raw",
                     reader.sample_text(sample), info.name));
   }
@@ -142,7 +145,8 @@ std::size_t image_plan_bytes(const ImageOutput& image, int side) {
         side * (image.pipeline.filter == ResizeFilter::area ? ResizePlan::kMaxFixedTaps - 1
                                                             : (ResizePlan::kMaxFixedTaps - 1) / 2);
     throw ConfigError(
-        fmt::format("{}: expected stored images of at most {} px for gpu and images of {} px, "
+        fmt::format("{}: expected stored images of at most {} px for the setting gpu and an image "
+                    "size of {} px, "
                     "got {} px. Write the file with a smaller --image.max_resolution",
                     kKey, max_side_px, side, *image.max_stored_side_px));
   }
@@ -151,17 +155,17 @@ std::size_t image_plan_bytes(const ImageOutput& image, int side) {
   return (bytes + kPlanAlignment - 1) / kPlanAlignment * kPlanAlignment;
 }
 
-void ImagePlanner::plan(int height, int width, const SampleKey& place, int side, std::byte* out) {
-  const Rect region = steps_.region(height, width, place);
-  ImagePlan plan{.sample = place.sample,
+void ImagePlanner::plan(int height, int width, const SampleKey& key, int side, std::byte* out) {
+  const Rect region = steps_.region(height, width, key);
+  ImagePlan plan{.sample = key.sample,
                  .row = region.row,
                  .column = region.column,
                  .height = region.height,
                  .width = region.width,
                  .side = side};
-  plan.edits = steps_.edits({side, side, 3}, place, plan.edit);
-  const ResizePlan::Method method = resize_.plan(region.height, region.width, side, side,
-                                                 steps_.flipped(place), pipeline_.filter);
+  plan.edits = steps_.edits({side, side, 3}, key, plan.edit);
+  const ResizePlan::Method method =
+      resize_.plan(region.height, region.width, side, side, steps_.flipped(key), pipeline_.filter);
   require(method != ResizePlan::Method::convolve_in_float, "the taps of all images were checked");
   if (method == ResizePlan::Method::blend) {
     plan.two_taps = 1;

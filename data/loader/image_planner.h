@@ -10,7 +10,7 @@
 #include "data/loader/image_plan.h"
 #include "data/loader/outputs.h"
 #include "data/loader/pixel_steps.h"
-#include "data/loader/sample_place.h"
+#include "data/loader/sample_key.h"
 #include "data/loader/stored_pixels.h"
 #include "data/resample/resize_plan.h"
 #include "framework/core/export.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "data/image/image.h"
-#include "data/loader/sample_place.h"
+#include "data/loader/sample_key.h"
 #include "data/transforms/image_pipeline.h"
 
 namespace precast::data {

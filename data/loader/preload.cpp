@@ -55,9 +55,10 @@ void preload(const BetonReader& reader, const std::atomic<bool>* cancel) {
   const std::uint64_t limit = memory_limit_bytes();
   if (limit > 0 && reader.file_bytes() > limit / 10 * 9) {
     throw ConfigError(fmt::format(
-        "data.in_memory: expected a file of at most nine tenths of the memory limit for 2 (load "
-        "the file before training starts), got {} with {} MiB and a memory limit of {} MiB. Use "
-        "1, or 0 with data.order: quasi_random",
+        "data.in_memory: expected a file of at most nine tenths of the memory limit for the "
+        "setting "
+        "2 (load the file before training starts), got {} with {} MiB and a memory limit of {} "
+        "MiB. Use 1, or 0 with data.order: quasi_random",
         reader.path().string(), reader.file_bytes() >> 20, limit >> 20));
   }
   failpoint("preload.before_dataset");

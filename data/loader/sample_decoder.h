@@ -7,7 +7,7 @@
 #include "data/decode/indexed_decoder.h"
 #include "data/image/pixel_format.h"
 #include "data/loader/pixel_steps.h"
-#include "data/loader/sample_place.h"
+#include "data/loader/sample_key.h"
 #include "data/loader/stored_pixels.h"
 #include "data/resample/resize.h"
 #include "data/transforms/image_pipeline.h"

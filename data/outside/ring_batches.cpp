@@ -15,7 +15,7 @@ namespace precast::data {
 namespace {
 
 /// How long a producer that was started at the same time may take to open its ring.
-constexpr std::chrono::seconds kMaxStart{10};
+constexpr std::chrono::seconds kMaxStartupTime{10};
 constexpr std::chrono::milliseconds kRetryInterval{100};
 
 /// Replaces the exit codes that would blame another rank or the recipe: here, the cause is always
@@ -34,7 +34,7 @@ class RingBatches final : public OutsideBatches {
     RingJoin join{.mode = RingJoin::Mode::epoch_start, .position = {}};
     if (first) join = {.mode = RingJoin::Mode::position, .position = *first};
     limit_.begin(first);
-    const auto until = std::chrono::steady_clock::now() + kMaxStart;
+    const auto until = std::chrono::steady_clock::now() + kMaxStartupTime;
     while (!consumer_) {
       try {
         // The time limit is for batches, not for joining.

@@ -221,8 +221,8 @@ void Resizer::resize(const ImageView& in, int out_height, int out_width, bool fl
 bool Resizer::prefers_planes(int height, int width, int out_height, int out_width,
                              ResizeFilter filter) {
   // Keeps the number of taps below ResizePlan::kMaxFixedTaps.
-  constexpr int kMaxShrinking = 4;
-  if (height > kMaxShrinking * out_height || width > kMaxShrinking * out_width) return false;
+  constexpr int kMaxReduction = 4;
+  if (height > kMaxReduction * out_height || width > kMaxReduction * out_width) return false;
   if (height == out_height && width == out_width) return false;
   // With two taps, interleaving the outputs takes more time than is saved by not interleaving the
   // source.

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/sources/left_out_files.h"
+#include "data/sources/skipped_files.h"
 #include "framework/core/export.h"
 
 namespace precast::data {

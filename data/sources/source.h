@@ -8,7 +8,7 @@
 
 #include "data/beton/dtype.h"
 #include "data/beton/field_tag.h"
-#include "data/sources/left_out_files.h"
+#include "data/sources/skipped_files.h"
 #include "data/write/field.h"
 #include "data/write/sample.h"
 #include "framework/core/export.h"

@@ -104,7 +104,7 @@ class TableSource : public Source {
     }
   }
   /// Call after name_fields(). @throws ConfigError, DataError
-  void find_labels(const std::vector<std::string>& names, const TableOptions& options) {
+  void find_label_column(const std::vector<std::string>& names, const TableOptions& options) {
     class_column_ = class_column(names, options);
     if (class_column_ != kNone) {
       read_class_column(options);
@@ -292,7 +292,7 @@ class DelimitedTable final : public TableSource {
     }
     check_names(names);
     name_fields(names, options);
-    find_labels(names, options);
+    find_label_column(names, options);
   }
 
  private:
@@ -323,7 +323,7 @@ class JsonTable final : public TableSource {
       at += one.size() + 1;
     }
     name_fields(names_, options);
-    find_labels(names_, options);
+    find_label_column(names_, options);
   }
 
  private:

@@ -8,8 +8,8 @@
 
 #include "data/beton/reader.h"
 #include "data/loader/outputs.h"
-#include "data/outside/field_form.h"
 #include "data/outside/outside_batches.h"
+#include "data/outside/tensor_spec.h"
 #include "data/torch/batch_source.h"
 #include "data/transforms/pipeline.h"
 #include "framework/api/batch_source.h"

@@ -12,10 +12,10 @@ DeviceFlag::DeviceFlag(at::Device device)
       copy_(at::zeros({}, at::device(at::kCPU).dtype(at::kLong).pinned_memory(device.is_cuda()))) {}
 
 void DeviceFlag::add(const at::Tensor& loss) {
-  set_if(at::isfinite(loss).logical_not());
+  raise_if(at::isfinite(loss).logical_not());
 }
 
-void DeviceFlag::set_if(const at::Tensor& bad) {
+void DeviceFlag::raise_if(const at::Tensor& bad) {
   count_.add_(bad);
 }
 

@@ -18,7 +18,7 @@ class PRECAST_API DeviceFlag {
   /// @param loss scalar on the device.
   void add(const at::Tensor& loss);
   /// @param bad scalar bool on the device; if it is true, the flag is raised.
-  void set_if(const at::Tensor& bad);
+  void raise_if(const at::Tensor& bad);
   /// Whether the flag was raised, according to the last copy that has arrived. Starts the next
   /// copy.
   [[nodiscard]] bool poll();

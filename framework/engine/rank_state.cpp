@@ -11,7 +11,7 @@
 #include "framework/core/archive/checkpoint_files.h"
 #include "framework/core/archive/weights_file.h"
 #include "framework/core/error.h"
-#include "framework/engine/kept_generators.h"
+#include "framework/engine/generator_snapshot.h"
 #include "framework/engine/state_archive.h"
 
 namespace precast::engine {

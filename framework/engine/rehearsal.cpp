@@ -14,7 +14,7 @@
 #include "framework/api/torch_message.h"
 #include "framework/core/error.h"
 #include "framework/core/format.h"
-#include "framework/engine/kept_generators.h"
+#include "framework/engine/generator_snapshot.h"
 #include "framework/engine/out_of_memory.h"
 
 namespace precast::engine {

@@ -216,7 +216,7 @@ void Trainer::take_step(Batch& batch) {
 }
 
 void Trainer::count_loss(const at::Tensor& loss) {
-  if (step_.scaler() != nullptr) nonfinite_.set_if(step_.scaler()->collapsed());
+  if (step_.scaler() != nullptr) nonfinite_.raise_if(step_.scaler()->collapsed());
   if (options_.on_nonfinite == NonFinitePolicy::skip) {
     // A loss that is not finite is not counted.
     const at::Tensor finite = at::isfinite(loss);

@@ -271,8 +271,9 @@ RankInfo find_rank_info(const Environment& environment, const RendezvousEndpoint
   RankInfo info = read(*chosen, environment, fallback);
   // There is no warning for precast's launcher, which may itself run under any other source.
   if (other != nullptr && !same_source(*chosen, kPrecast)) {
-    info.warning = fmt::format("{}, but {}. The values given first are used",
-                               describe(*chosen, environment), describe(*other, environment));
+    info.warning =
+        fmt::format("{}, but {}. The values of {} are used", describe(*chosen, environment),
+                    describe(*other, environment), chosen->name);
   }
   return info;
 }

@@ -1,10 +1,12 @@
 #include "framework/process/bus_error.h"
 
 #include <fcntl.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <charconv>
 #include <climits>
 #include <csignal>
@@ -14,8 +16,8 @@
 
 #include "framework/core/error.h"
 
-// Everything here runs in a signal handler: no locks, no memory from the heap.
 namespace precast {
+// Everything in this namespace runs in a signal handler: no locks, no memory from the heap.
 namespace {
 
 /// A line of /proc/self/maps: `BEGIN-END RIGHTS OFFSET DEVICE INODE PATH`, with hexadecimal
@@ -72,31 +74,41 @@ class Mappings {
   std::ptrdiff_t filled_ = 0;
 };
 
-void write_error(std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
-    if (written <= 0) return;
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
+/// Whether a thread is reporting a bus error. The first one reports; other threads, which usually
+/// read the same file, wait until it ends the process.
+std::atomic<bool> g_reporting{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+/// Writes the message with one call, so that it stays in one piece if several processes write.
+void write_message(std::string_view path) {
+  const auto part = [](std::string_view text) {
+    return iovec{.iov_base = const_cast<char*>(text.data()), .iov_len = text.size()};
+  };
+  const std::array parts = {
+      part("error: "), part(path),
+      part(": expected every page of the mapped file, got a bus error. The file was shortened while"
+           " it was in use, or its disk failed or is full\n")};
+  static_cast<void>(::writev(STDERR_FILENO, parts.data(), static_cast<int>(parts.size())));
+}
+
+/// Whether the path is a file on a disk or in shared memory, not a device such as a GPU.
+bool is_file(std::string_view path) {
+  return !path.empty() && (!path.starts_with("/dev/") || path.starts_with("/dev/shm/"));
 }
 
 void on_bus_error(int signal, siginfo_t* info, void* /*context*/) {
+  while (g_reporting.exchange(true)) ::pause();
   const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
   const bool from_kernel = info->si_code > 0;
   Mappings mappings;
   for (std::string_view line; from_kernel && mappings.next(line);) {
     const Mapping mapping = parse_mapping(line);
-    if (address < mapping.begin || address >= mapping.end || mapping.path.empty()) continue;
-    write_error("error: ");
-    write_error(mapping.path);
-    write_error(
-        ": expected every page of the mapped file, got a bus error. The file was shortened while it"
-        " was in use, or its disk failed or is full\n");
+    if (address < mapping.begin || address >= mapping.end || !is_file(mapping.path)) continue;
+    write_message(mapping.path);
     ::_exit(static_cast<int>(ExitCode::io));
   }
-  // The default action, which SA_RESETHAND has restored, ends the process when this handler
-  // returns.
-  ::raise(signal);
+  std::signal(signal, SIG_DFL);
+  ::raise(signal);  // blocked here; it ends the process when this handler returns
 }
 
 }  // namespace
@@ -104,7 +116,7 @@ void on_bus_error(int signal, siginfo_t* info, void* /*context*/) {
 void report_bus_errors() {
   struct sigaction action {};
   action.sa_sigaction = on_bus_error;
-  action.sa_flags = SA_SIGINFO | static_cast<int>(SA_RESETHAND);
+  action.sa_flags = SA_SIGINFO;
   ::sigaction(SIGBUS, &action, nullptr);
 }
 

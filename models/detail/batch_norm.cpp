@@ -10,7 +10,7 @@
 #include "framework/core/error.h"
 #include "models/detail/fused_dual_norm.h"
 #include "models/detail/fused_norm_pool.h"
-#include "models/detail/rank_batch_norm.h"
+#include "models/detail/sync_batch_norm.h"
 
 namespace precast::models::detail {
 

@@ -9,7 +9,7 @@
 #include "framework/api/model.h"
 #include "framework/core/export.h"
 #include "models/detail/blurred_layers.h"
-#include "models/detail/norm_kernels.h"
+#include "models/detail/fused_layer_counts.h"
 
 namespace precast::models::detail {
 

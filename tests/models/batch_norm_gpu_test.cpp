@@ -6,7 +6,7 @@
 
 #include "framework/api/single_rank.h"
 #include "models/detail/batch_norm.h"
-#include "tests/models/halves_of_a_batch.h"
+#include "tests/models/split_batch.h"
 #include "tests/support/noise_tensor.h"
 
 namespace precast::test {

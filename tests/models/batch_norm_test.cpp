@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "framework/api/single_rank.h"
-#include "tests/models/halves_of_a_batch.h"
+#include "tests/models/split_batch.h"
 #include "tests/support/lone_rank.h"
 #include "tests/support/noise_tensor.h"
 

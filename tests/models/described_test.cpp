@@ -135,6 +135,15 @@ TEST(DescribedModelTest, WrongLayersAreNamedByTheirPlaces) {
   expect_refusal("", "model.params.layers");
 }
 
+TEST(DescribedModelTest, AnErrorHasNoNumberOfClassesBeforeItIsKnown) {
+  const ModelSpec unknown{
+      .arch = "layers", .num_classes = 1, .params = params("{layers: [conv: {out: 8}]}")};
+  EXPECT_THAT([&] { (void)make_model(unknown); },
+              ThrowsMessage<ConfigError>(
+                  testing::AllOf(Names("model.params.layers", "global_avg_pool", "linear"),
+                                 testing::Not(testing::HasSubstr("1 feature")))));
+}
+
 TEST(DescribedModelTest, ArraysOfAnyTypeAreFeatures) {
   const auto model = described("{features: 6, layers: [linear: {out: 4}, relu, linear]}");
   const at::Tensor values = noise_tensor(1, {5, 2, 3}).to(at::kDouble);

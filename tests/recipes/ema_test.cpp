@@ -5,10 +5,10 @@
 #include <gtest/gtest.h>
 
 #include "framework/api/method.h"
-#include "tests/recipes/kept_state.h"
 #include "tests/recipes/make_method.h"
 #include "tests/recipes/norm_model.h"
 #include "tests/recipes/recipe_golden.h"
+#include "tests/recipes/saved_state.h"
 #include "tests/recipes/toy_model.h"
 
 namespace precast::test {

@@ -11,8 +11,8 @@
 
 #include "framework/core/error.h"
 #include "recipes/register.h"
-#include "tests/recipes/kept_state.h"
 #include "tests/recipes/recipe_golden.h"
+#include "tests/recipes/saved_state.h"
 #include "tests/recipes/toy_model.h"
 #include "tests/support/part_spec.h"
 

@@ -2,10 +2,10 @@
 
 #include "framework/api/method.h"
 #include "framework/api/run_facts.h"
-#include "tests/recipes/kept_state.h"
 #include "tests/recipes/make_method.h"
 #include "tests/recipes/norm_model.h"
 #include "tests/recipes/recipe_golden.h"
+#include "tests/recipes/saved_state.h"
 
 namespace precast::test {
 namespace {

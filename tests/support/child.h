@@ -6,8 +6,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <memory>
+#include <system_error>
 #include <utility>
 
 #include "framework/core/error.h"
@@ -20,6 +22,7 @@ class Child {
   /// @param body returns the exit code; if it throws an Error, the exit code is that of the Error.
   template <typename Body>
   explicit Child(const Body& body) : id_(::fork()) {
+    if (id_ < 0) throw std::system_error(errno, std::generic_category(), "fork");
     if (id_ != 0) return;
     int code = 99;
     try {
@@ -36,11 +39,13 @@ class Child {
     if (id_ > 0) kill();
   }
   void kill() {
+    require(id_ > 0, "the child has not been waited for");
     ::kill(id_, SIGKILL);
-    wait();
+    static_cast<void>(wait());
   }
   /// @return its exit code, or 128 + the signal that ended it.
-  int wait() {
+  [[nodiscard]] int wait() {
+    require(id_ > 0, "the child has not been waited for");
     int status = 0;
     ::waitpid(std::exchange(id_, -1), &status, 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);

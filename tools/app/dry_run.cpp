@@ -16,7 +16,7 @@
 #include "framework/api/single_rank.h"
 #include "framework/core/error.h"
 #include "framework/core/log.h"
-#include "models/detail/norm_kernels.h"
+#include "models/detail/fused_layer_counts.h"
 #include "tools/app/data_description.h"
 #include "tools/app/dataset_check.h"
 #include "tools/app/eval_session.h"

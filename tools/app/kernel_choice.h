@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "framework/api/train_plan.h"
-#include "models/detail/norm_kernels.h"
+#include "models/detail/fused_layer_counts.h"
 #include "tools/app/resolved_run.h"
 
 namespace precast::tools {

@@ -18,7 +18,7 @@ namespace precast::tools {
 namespace {
 
 constexpr std::string_view kRingScheme = "ring://";
-constexpr std::chrono::seconds kMaxStart{10};
+constexpr std::chrono::seconds kMaxStartupTime{10};
 
 /// The files that a ring's description lists: none if the description is empty or a JSON object
 /// without `datasets`. @return nullopt if the description is invalid.
@@ -39,7 +39,7 @@ std::optional<std::vector<std::string>> files_of(const std::string& description)
 /// Reads the ring's description. Waits for a producer that was started at the same time as this
 /// process.
 std::string description_of(const std::string& ring) {
-  const auto until = std::chrono::steady_clock::now() + kMaxStart;
+  const auto until = std::chrono::steady_clock::now() + kMaxStartupTime;
   for (bool logged = false;; logged = true) {
     try {
       return data::read_ring_description(ring);

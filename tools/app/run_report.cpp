@@ -16,7 +16,7 @@
 #include "framework/core/format.h"
 #include "framework/core/log.h"
 #include "framework/core/system.h"
-#include "models/detail/norm_kernels.h"
+#include "models/detail/fused_layer_counts.h"
 #include "tools/app/class_figures.h"
 #include "tools/app/data_description.h"
 #include "tools/app/frozen_parameters.h"

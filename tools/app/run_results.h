@@ -19,7 +19,7 @@ struct RunResults {
   bool images = true;
   bool flip_tta = false;
   /// Lines about the data pipeline, as describe_data() returns them.
-  std::vector<std::string> data;
+  std::vector<std::string> data = {};
   std::filesystem::path folder;
 };
 void print_results(const RunResults& results);

@@ -8,7 +8,7 @@
 
 #include "framework/engine/out_of_memory.h"
 #include "models/detail/blurred_layers.h"
-#include "models/detail/norm_kernels.h"
+#include "models/detail/fused_layer_counts.h"
 
 namespace precast::tools {
 namespace {
@@ -42,7 +42,7 @@ class GuardedModel final : public Model,
                         [](auto& model) { return models::blurred_layers(model); });
   }
   [[nodiscard]] models::FusedLayerCounts fused_layer_counts() const override {
-    return part_.during("norm_kernels",
+    return part_.during("fused_layer_counts",
                         [](auto& model) { return models::fused_layer_counts(model); });
   }
 

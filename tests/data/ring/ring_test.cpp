@@ -114,7 +114,7 @@ bool has_leftovers(const std::string& name) {
 }
 
 TEST(RingProcessTest, FourConsumersReadTheBatchesOfAPrivateLoader) {
-  constexpr std::size_t kConsumers = 4, kMax = 64;
+  constexpr std::size_t kConsumers = 4, kMaxReads = 64;
   constexpr int kSlots = 3;
   const std::vector<EpochRequest> requests = {{.epoch = 0, .image_size_px = 16},
                                               {.epoch = 1, .first_batch = 4, .image_size_px = 24},
@@ -138,7 +138,7 @@ TEST(RingProcessTest, FourConsumersReadTheBatchesOfAPrivateLoader) {
 
   struct Read {
     std::size_t count;
-    std::array<unsigned long, kMax> hashes;
+    std::array<unsigned long, kMaxReads> hashes;
   };
   const auto read = shared_with_children<std::array<Read, kConsumers>>();
   const std::string name = fresh_name();

@@ -348,15 +348,15 @@ TEST_F(SharedLoaderTest, AStopRequestEndsTheWaitForAProducerThatHangs) {
 
 TEST_F(SharedLoaderTest, AFullRingIsTriedAgainInTheNextPass) {
   const std::string name = fresh_name();
-  constexpr int kMax = 64;
-  ProducerThread producer_thread(*reader_, options_, name, kMax, {request(0), request(1)});
+  constexpr int kMaxConsumers = 64;
+  ProducerThread producer_thread(*reader_, options_, name, kMaxConsumers, {request(0), request(1)});
   std::deque<RingConsumer> others;
-  for (int i = 0; i < kMax; ++i) others.emplace_back(name, RingJoin{});
+  for (int i = 0; i < kMaxConsumers; ++i) others.emplace_back(name, RingJoin{});
   SharedLoader loader = shared(name);
   testing::internal::CaptureStderr();
   loader.begin_epoch(request(0));
   const std::string log = testing::internal::GetCapturedStderr();
-  EXPECT_THAT(log, test::Names(kMax));
+  EXPECT_THAT(log, test::Names(kMaxConsumers));
   EXPECT_EQ(test::occurrences(log, "warning"), 1) << log;
   others.clear();
   // The producer notices a moment later that they have left.

@@ -457,13 +457,14 @@ TEST_F(RecipePluginsTest, AFailedGpuIsAnErrorOfTheEnvironmentAndAFaultyKernelIsN
                                       {"forward", "model.cpp", 1}, cuda_error, "CUDA error")))
         .exit_code;
   };
-  constexpr std::int32_t kUncorrectableEcc = 214;
   constexpr std::int32_t kDevicesUnavailable = 46;
+  constexpr std::int32_t kUncorrectableEcc = 214;
+  constexpr std::int32_t kContained = 226;
   constexpr std::int32_t kInvalidValue = 1;
   constexpr std::int32_t kAssert = 710;
   constexpr std::int32_t kLaunchFailure = 719;
-  EXPECT_EQ(exit_code(kUncorrectableEcc), static_cast<int>(ExitCode::environment));
-  EXPECT_EQ(exit_code(kDevicesUnavailable), static_cast<int>(ExitCode::environment));
+  for (const std::int32_t code : {kDevicesUnavailable, kUncorrectableEcc, kContained})
+    EXPECT_EQ(exit_code(code), static_cast<int>(ExitCode::environment)) << code;
   for (const std::int32_t code : {kInvalidValue, kAssert, kLaunchFailure})
     EXPECT_EQ(exit_code(code), static_cast<int>(ExitCode::failed)) << code;
 }

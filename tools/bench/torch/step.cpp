@@ -7,7 +7,7 @@
 
 #include "data/outside/outside_batches.h"
 #include "framework/core/error.h"
-#include "models/detail/norm_kernels.h"
+#include "models/detail/fused_layer_counts.h"
 #include "tools/app/kernel_choice.h"
 #include "tools/app/outside_loading.h"
 #include "tools/app/plan.h"

@@ -92,7 +92,7 @@ std::string averaged_over(const std::vector<GridAxis>& axes, const IndexPair& sh
     if (i != shown.first && i != shown.second) others.push_back(axes[i].label);
   }
   if (others.empty()) return "";
-  return fmt::format("Each cell of the heat map is the mean of the results so far over {}.",
+  return fmt::format("Each cell of the heat map is the mean, over {}, of the results so far.",
                      fmt::join(others, ", "));
 }
 

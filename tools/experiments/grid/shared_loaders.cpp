@@ -27,7 +27,7 @@ using Clock = std::chrono::steady_clock;
 constexpr const char* kLoaderFolder = "loaders";
 /// How long a loader waits for the rest of its cohort after the first trial has joined.
 constexpr int kJoinTimeoutS = 60;
-constexpr auto kMaxEnd = std::chrono::seconds(5);
+constexpr auto kMaxShutdownTime = std::chrono::seconds(5);
 
 /// Keys and sections whose values can change batches.
 constexpr std::string_view kLoadingKeys[] = {"data.",
@@ -109,7 +109,7 @@ SharedLoaders::SharedLoaders(const Sweep& sweep, std::filesystem::path program,
 SharedLoaders::~SharedLoaders() {
   for (const Cohort& cohort : cohorts_) cohort.process->request_stop();
   // Before they end, the loaders record how many samples they have loaded.
-  const auto until = Clock::now() + kMaxEnd;
+  const auto until = Clock::now() + kMaxShutdownTime;
   const auto runs = [](const Cohort& cohort) { return !cohort.process->poll(); };
   while (std::ranges::any_of(cohorts_, runs) && Clock::now() < until)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));

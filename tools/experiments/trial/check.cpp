@@ -29,7 +29,7 @@ using nlohmann::ordered_json;
 
 constexpr auto kDryRunTimeout = std::chrono::minutes(10);
 /// Each dry run takes about 100 MB and one core for a second.
-constexpr std::size_t kMaxAtOnce = 16;
+constexpr std::size_t kMaxConcurrentChecks = 16;
 /// A plan has an entry for each epoch: 10,000 epochs are 1.3 MB of JSON.
 constexpr std::size_t kMaxBytes = 64'000'000;
 
@@ -158,7 +158,7 @@ std::vector<DryRunResult> dry_run_all(const std::vector<const Trial*>& trials,
   const ScopedVisibleGpus gpus(options.slots.front());
   // Futures rethrow the exceptions of their threads in this thread.
   std::vector<std::future<void>> workers;
-  const std::size_t count = std::min({options.slots.size(), kMaxAtOnce, trials.size()});
+  const std::size_t count = std::min({options.slots.size(), kMaxConcurrentChecks, trials.size()});
   for (std::size_t i = 0; i < count; ++i) workers.push_back(std::async(std::launch::async, work));
   for (std::future<void>& worker : workers) worker.get();
   return findings;

@@ -13,13 +13,13 @@ namespace {
 
 // In pixels.
 constexpr double kTop = 44, kRow = 32, kBar = 20, kBelow = 44, kEdge = 14;
-constexpr double kMaxLabel = 260;
+constexpr double kMaxLabelWidthPx = 260;
 
 template <typename Rows>
 double label_room(const Rows& rows) {
   double room = 60;
   for (const auto& row : rows) room = std::max(room, text_width(row.label));
-  return kEdge + std::min(room, kMaxLabel) + 10;
+  return kEdge + std::min(room, kMaxLabelWidthPx) + 10;
 }
 
 std::string row_label(const std::string& label, double right, double y) {

@@ -297,7 +297,7 @@ TEST(FusedCostTest, OtherSumsOfGradientsAreSeparateOps) {
   EXPECT_DOUBLE_EQ(total_of(fused(sum_of_gradients(kSide))).bytes, total_of(reference).bytes);
 }
 
-/// A max pool and its gradient. @param window kernel, stride and padding
+/// A max pool with square windows, and its gradient.
 std::vector<TracedOp> pool(std::int64_t kernel, std::int64_t stride, std::int64_t padding) {
   TracedOp op{.name = "max_pool2d_with_indices",
               .inputs = {activation(kOut)},

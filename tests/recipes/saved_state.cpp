@@ -1,4 +1,4 @@
-#include "tests/recipes/kept_state.h"
+#include "tests/recipes/saved_state.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/equal.h>

@@ -1,4 +1,4 @@
-#include "framework/engine/kept_generators.h"
+#include "framework/engine/generator_snapshot.h"
 
 #include <ATen/Context.h>
 #include <ATen/core/Generator.h>

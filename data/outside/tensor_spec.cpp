@@ -1,4 +1,4 @@
-#include "data/outside/field_form.h"
+#include "data/outside/tensor_spec.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

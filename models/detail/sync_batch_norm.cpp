@@ -1,4 +1,4 @@
-#include "models/detail/rank_batch_norm.h"
+#include "models/detail/sync_batch_norm.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>

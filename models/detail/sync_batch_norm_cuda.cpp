@@ -11,7 +11,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "framework/core/error.h"
-#include "models/detail/rank_batch_norm.h"
+#include "models/detail/sync_batch_norm.h"
 
 namespace precast::models::detail {
 namespace {

@@ -4,7 +4,7 @@
 #include <set>
 #include <string>
 
-#include "models/detail/rank_batch_norm.h"
+#include "models/detail/sync_batch_norm.h"
 
 namespace precast::test {
 

@@ -1,4 +1,4 @@
-#include "tests/models/halves_of_a_batch.h"
+#include "tests/models/split_batch.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>

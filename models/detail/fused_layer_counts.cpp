@@ -1,4 +1,4 @@
-#include "models/detail/norm_kernels.h"
+#include "models/detail/fused_layer_counts.h"
 
 #include "framework/api/model.h"
 
