@@ -130,9 +130,10 @@ void Resizer::Scratch::convolve_in_float(const ImageView& in, int out_height, in
   const std::size_t in_values = static_cast<std::size_t>(in.width) * 3;
   for (int d = 0; d < out_height; ++d) {
     float_sums.assign(in_values, 0.0F);
+    const std::ptrdiff_t first_weight = std::ptrdiff_t{d} * y_axis.taps;
     for (int t = 0; t < y_axis.taps; ++t) {
       const std::uint8_t* row = in.row(y_axis.start[static_cast<std::size_t>(d)] + t);
-      const float weight = y_axis.weight[static_cast<std::size_t>(d * y_axis.taps + t)];
+      const float weight = y_axis.weight[static_cast<std::size_t>(first_weight + t)];
       for (std::size_t i = 0; i < in_values; ++i) {
         float_sums[i] += weight * static_cast<float>(row[i]);
       }
