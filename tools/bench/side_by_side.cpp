@@ -99,6 +99,12 @@ class Child {
     if (output.starts_with(kDone)) return std::string(output.substr(1));
     if (output.size() >= 2 && output.starts_with(kFailed))
       throw Error(std::string(output.substr(2)), static_cast<ExitCode>(output[1]));
+    if (WIFEXITED(status) && WEXITSTATUS(status) != 0) {
+      // It has printed the reason, such as a bus error of a dataset that was shortened.
+      throw Error(
+          fmt::format("measured process: expected a result, got exit code {}", WEXITSTATUS(status)),
+          static_cast<ExitCode>(WEXITSTATUS(status)));
+    }
     throw Error(WIFSIGNALED(status) ? fmt::format("measured process: expected a result, got signal "
                                                   "{} ({}). There may be too little memory",
                                                   WTERMSIG(status), ::strsignal(WTERMSIG(status)))

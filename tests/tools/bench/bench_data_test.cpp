@@ -1,6 +1,7 @@
 // `precast bench loader` and `precast bench decode`, as a user starts them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -321,6 +322,16 @@ TEST(ReadPass, CountsImagesAndThrowsTheErrorOfAThread) {
   std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(records), data::kImageMetadataBytes,
               std::byte{0xFF});
   EXPECT_THROW(static_cast<void>(read_all_images(reader, 2)), DataError);
+}
+
+TEST(SideBySide, TheExitCodeOfAProcessThatExitsIsKept) {
+  try {
+    static_cast<void>(run_side_by_side(
+        1, [](int, const auto&) -> std::string { ::_exit(5); }, [] {}));
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), ExitCode::io);
+  }
 }
 
 TEST(SideBySide, AKilledProcessIsReported) {
