@@ -1,4 +1,4 @@
-# precast in a container. For CPUs, and for NVIDIA GPUs:
+# precast in a container. The first command builds it for CPUs, the second for NVIDIA GPUs; the third uses the latter:
 #   docker build -t precast .
 #   docker build -t precast --build-arg CUDA=13-0 .
 #   docker run --rm --gpus all --shm-size=1g --user "$(id -u):$(id -g)" -v "$PWD:/work" precast train R.yaml

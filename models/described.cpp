@@ -396,7 +396,8 @@ std::unique_ptr<Model> make_described(const ModelSpec& spec, const DescribedOpti
                                 number, shape.text()));
   } else if (spec.targets == TargetKind::none ||
              (spec.targets == TargetKind::values && !shape.flat)) {
-    // The output may be images, for example; the loss compares the shapes.
+    // Without targets, any shape is valid. With values, the loss compares the shapes of output and
+    // targets.
   } else if (!shape.flat || has_wrong_size) {
     Builder::fail(
         options.layers.items.back().origin, "model.params.layers",

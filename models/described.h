@@ -36,15 +36,15 @@ struct DescribedOptions {
 ///     upsample  scale (2): repeats each pixel
 ///     scale     factor (required): multiplies each value
 ///     dropout   p (0.5)
-///     residual  layers (required), shortcut (none: the identity): the sum of both
+///     residual  layers (required), shortcut (none: the identity): adds their outputs
 ///
 /// Names, order and initial weights are those of Python's torch.nn.Sequential with the same layers
 /// ("0.weight"; within a residual "3.layers.0.weight", "3.shortcut.0.weight"). BlurPool and
-/// synchronised batch statistics work as in the other models.
-/// The shapes are computed and checked layer by layer. The output must be [N, classes], or, for
-/// masks (TargetKind::class_mask), [N, classes, H, W]. For TargetKind::values, images of any shape
-/// are also accepted; without targets, any shape is. If `num_classes` is 1, the number of classes
-/// is not known yet, and the number of outputs is not checked.
+/// synchronised batch statistics work as in the other models. The shapes are computed and checked
+/// layer by layer. The output must be [N, classes], or, for masks (TargetKind::class_mask), [N,
+/// classes, H, W]. For TargetKind::values, the output may also be images of any shape; without
+/// targets, it may have any shape. If `num_classes` is 1, the number of classes is not known yet,
+/// and the number of outputs is not checked.
 /// @throws ConfigError with the position of the layer if a layer is unknown, its options are wrong,
 /// or shapes do not match; also for `num_classes` below 1.
 [[nodiscard]] std::unique_ptr<Model> make_described(const ModelSpec& spec,

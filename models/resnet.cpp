@@ -78,19 +78,19 @@ struct Block : torch::nn::Module {
   Forked add_shortcut(const at::Tensor& branch, const Forked& x) {
     if (downsample) return add_projection(branch, downsample->conv(x.fork));
     if (!drops()) return last_norm()->forward_relu_fork(branch, x.fork);
-    return add_to_rest(branch, x.fork);
+    return add_after_drop(branch, x.fork);
   }
   /// @param projected the result of the projection's convolution.
   Forked add_projection(const at::Tensor& branch, const at::Tensor& projected) {
     if (!drops()) return last_norm()->forward_relu_fork(branch, projected, *downsample->bn);
-    return add_to_rest(branch, downsample->bn(projected));
+    return add_after_drop(branch, downsample->bn(projected));
   }
   Downsample downsample = nullptr;
 
  private:
   [[nodiscard]] bool drops() const { return drop_rate != 0 && is_training(); }
-  /// The end of a block whose branch stochastic depth may drop.
-  Forked add_to_rest(const at::Tensor& branch, const at::Tensor& shortcut) {
+  /// Computes the end of a block whose branch stochastic depth may drop.
+  Forked add_after_drop(const at::Tensor& branch, const at::Tensor& shortcut) {
     at::Tensor kept = detail::drop_branch(last_norm()(branch), drop_rate, drops_per_sample);
     kept.add_(shortcut).relu_();
     return {kept, kept};
@@ -213,7 +213,7 @@ struct ResNet : torch::nn::Module {
                              .stride = b == 0 ? stride : 1,
                              .groups = shape.groups,
                              .width_per_group = shape.width_per_group};
-      // Made before the block's own layers, as in torchvision, because both draw from the same
+      // Built before the block's own layers, as in torchvision, because both draw from the same
       // generator.
       Downsample shortcut = nullptr;
       if (block.stride != 1 || block.in != out)
@@ -223,8 +223,8 @@ struct ResNet : torch::nn::Module {
     return stage;
   }
 
-  /// Call after every layer has drawn its default weights. The linear layer keeps its default
-  /// weights.
+  /// Draws the convolutions' initial weights as torchvision does, and applies `options`. Call after
+  /// every layer has drawn its default weights; the linear layer keeps them.
   void initialise(const ResNetOptions& options) {
     for (const auto& module : modules(/*include_self=*/false)) {
       if (auto* conv = module->template as<torch::nn::Conv2dImpl>())

@@ -33,7 +33,8 @@ struct PRECAST_API ResNetOptions {
   /// The biases of the last layer start at -log(num_classes) (Composer's LINEAR_LOG_CONSTANT_BIAS).
   bool log_bias = false;
   /// Adds squeeze-and-excitation (detail/squeeze_excite.h) to every convolution with at least
-  /// min_channels input and output channels, as its submodule `se`. latent_channels 0: none.
+  /// min_channels input and output channels, as its submodule `se`. If latent_channels is 0, none
+  /// is added.
   struct {
     double latent_channels = 0;
     std::int64_t min_channels = 128;

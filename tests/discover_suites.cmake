@@ -1,7 +1,7 @@
 # Writes one CTest test per test suite of a GoogleTest program:
 #   cmake -DPROGRAM=... -DOUT=FILE.cmake -DLABEL=unit -DREPORTS=FOLDER -P discover_suites.cmake
-# gtest_discover_tests() would make a CTest test of each GoogleTest test. Each would start the program, and loading
-# libtorch takes half a second.
+# gtest_discover_tests() would register each GoogleTest test. Each of them would start the program, and loading libtorch
+# takes half a second.
 execute_process(COMMAND ${PROGRAM} --gtest_list_tests OUTPUT_VARIABLE listing COMMAND_ERROR_IS_FATAL ANY)
 string(REGEX MATCHALL "[^\n]+" lines "${listing}")
 set(tests "")

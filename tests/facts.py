@@ -48,8 +48,8 @@ def is_prose(text):
 
 
 def literals(source, token, start=0, depth=None):
-    """(offset, text) of each literal from `start` to the end of the parenthesis that is open there; adjacent literals
-    are joined. The end is returned as (offset, None)."""
+    """Yields (offset, text) of each literal from `start` to the end of the parenthesis that is open there. Joins
+    adjacent literals. Yields the end as (offset, None)."""
     at, text, behind = None, None, start
     for found in token.finditer(source, start):
         if found[0] == "(" and depth is not None:
@@ -71,7 +71,7 @@ def literals(source, token, start=0, depth=None):
 
 
 def sentences(source, is_python=False):
-    """(line, text) of each literal that is prose and not allowed."""
+    """Yields (line, text) of each literal that is prose and not allowed."""
     token = PY_TOKEN if is_python else TOKEN
     code_starts = {found.start() for found in CALLS.finditer(source)}
     for found in token.finditer(source):  # calls inside comments and literals do not count

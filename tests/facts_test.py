@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Puts sentences and facts into invented tests and expects facts.py to distinguish them."""
+"""Puts sentences and facts into sample tests and expects facts.py to distinguish them."""
 
 import unittest
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Removes overrides from invented guards and expects guards.py to report them."""
+"""Removes overrides from sample guards and expects guards.py to report them."""
 
 import unittest
 

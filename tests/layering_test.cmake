@@ -1,8 +1,8 @@
-# Plants one violation of each kind in a made-up tree and expects layering.cmake to name it. Without a
+# Plants one violation of each kind in a sample tree and expects layering.cmake to name it. Without a
 # violation, it must not complain:  cmake -DCHECK=<layering.cmake> -DSCRATCH=<folder> -P tests/layering_test.cmake
 cmake_minimum_required(VERSION 3.25)
 
-function(check outcome)  # runs the check on the tree; outcome: the text of its complaint, "" for none
+function(check outcome)  # runs layering.cmake on the tree; sets `code` to its exit code and ${outcome} to its output
   execute_process(COMMAND ${CMAKE_COMMAND} -DROOT=${SCRATCH} -P ${CHECK}
     RESULT_VARIABLE code OUTPUT_VARIABLE text ERROR_VARIABLE text)
   set(code ${code} PARENT_SCOPE)

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Finds phrases that read like a translation in Markdown, comments and texts (CONTRIBUTING.md, "Words").
+"""Finds phrases that read like a translation in Markdown, comments and strings (CONTRIBUTING.md, "Words").
 
 usage: words.py FILE...
-Fails if README.md has any, or if all files together have more than 8 per 1,000 lines of prose. Lines of
-prose are lines of Markdown, and lines of code with a comment or a text of three words or more: a string
-of C++ or Python, such as a docstring, or a line of a here-document of a shell script. With --list it
-prints each line with such a phrase.
+Fails if README.md has any, or if all files together have more than 8 per 1,000 lines of prose. Prose is
+every line of Markdown, and every line of code with at least three words in a comment, in a string (C++,
+Python) or in a here-document (shell). With --list, it prints each line with such a phrase.
 """
 import argparse
 import io
@@ -50,7 +49,7 @@ def code_prose(text):
 
 
 def python_prose(text):
-    """Comments, and the lines of strings that are texts."""
+    """Yields comments, and the lines of strings with at least FEWEST_WORDS words."""
     strings = {tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
     try:
         tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
@@ -65,7 +64,7 @@ def python_prose(text):
 
 
 def script_prose(text):
-    """Comments, and the lines of here-documents that are texts."""
+    """Yields comments, and the lines of here-documents with at least FEWEST_WORDS words."""
     end = None
     for number, line in enumerate(text.splitlines(), 1):
         if end is not None:

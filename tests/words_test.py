@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Puts translated phrases into invented files and expects words.py to find them in the text that people read."""
+"""Puts translated phrases into sample files and expects words.py to find them in the text that people read."""
 
 import pathlib
 import subprocess

@@ -1,7 +1,6 @@
 # shellcheck shell=bash
-# Functions for the scripts of this folder and .ci/run: steps that print what they do and how long it took, failures
-# that print where they occurred and how to fix them, the configuration of a build folder. Scripts source this file; it
-# is never run.
+# Functions for the scripts of this folder and .ci/run. They print steps, times and progress, report failures with their
+# location and fix, and configure and build a build folder. Scripts source this file; it is never run.
 set -Eeuo pipefail
 
 # ROOT, the two VENVs, BUILD_DIR and the exit codes are read by the scripts that source this file.
@@ -92,7 +91,7 @@ logged() {
   stop_heartbeat
   if ((code != 0)); then
     printf '%s\n' "---- the end of $log ----" >&2
-    # Ninja continues with other jobs after a failure: the first error may be far from the end.
+    # Ninja continues with other jobs after a failure, so the first error may be far from the end of the log.
     grep -nE '(^FAILED|error:|ERROR|^E:)' "$log" | head -n 20 >&2 || true
     printf '%s\n' '----' >&2
     tail -n 40 "$log" >&2

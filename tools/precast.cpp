@@ -46,7 +46,7 @@ constexpr std::array kCommands = {
     Command{"select", "write some samples of a .beton file, or split it", run_select},
     Command{"merge", "write several .beton files as one", run_merge},
     Command{"sizes", "estimate the size of a dataset in each storage mode", run_sizes},
-    Command{"preview", "show images as the model gets them", run_preview},
+    Command{"preview", "show images as the model sees them", run_preview},
     Command{"convert", "convert weights between .pt and .safetensors", run_convert},
     Command{"train", "train a model from a recipe",
             [](Args args) -> int { exec_precast_train("train", args); }, kExternal},
@@ -60,8 +60,8 @@ constexpr std::array kCommands = {
     Command{"reproduce", "train the rows of a published table", run_reproduce},
     Command{"list", "list the parts that recipes and commands can name", run_list_here, kExternal},
     Command{"report", "show one run, or several side by side, as a page", run_report},
-    Command{"new recipe", "make a recipe for a dataset", run_new_recipe},
-    Command{"new plugin", "make the skeleton of a plug-in", run_new_plugin},
+    Command{"new recipe", "create a recipe for a dataset", run_new_recipe},
+    Command{"new plugin", "create the skeleton of a plug-in", run_new_plugin},
     Command{"bench loader", "measure how fast batches are loaded", run_bench_loader},
     Command{"bench decode", "measure how fast stored JPEGs are decoded and resized",
             run_bench_decode},
@@ -74,7 +74,7 @@ constexpr std::array kCommands = {
             [](Args args) -> int { exec_precast_train("bench allreduce", args); }, kExternal},
     Command{"doctor", "show versions, limits, and problems with their fixes", run_doctor},
     Command{"completion", "print a script that completes commands in bash or zsh", run_completion},
-    Command{"help", "describe a command; make manual pages", run_help},
+    Command{"help", "describe a command; print manual pages", run_help},
 };
 
 }  // namespace

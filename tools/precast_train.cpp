@@ -42,7 +42,7 @@ int main(int argc, char** argv) {
   // kernel and fault it in again, page by page: 12 % of a step of ResNet-18 on a CPU.
   ::mallopt(M_MMAP_MAX, 0);
   ::mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
-  // Otherwise c10d prints stack traces of failed connections that it then retries.
+  // Without this, c10d prints a stack trace for each failed connection, although it tries again.
   ::setenv("TORCH_CPP_LOG_LEVEL", "FATAL", /*overwrite=*/0);
   c10::initLogging();
   constexpr std::array kCommands = {

@@ -10,10 +10,10 @@
 namespace precast::data {
 namespace {
 
-/// Placeholder for the size of a JPEG, which only the table contains.
+/// Stands for the size of a JPEG: only the allocation table contains it, not the metadata.
 constexpr std::uint64_t kAnySize = UINT64_MAX;
 
-/// Follows the pointers of the metadata into the table.
+/// Finds the table entries to which the metadata points, and records which entries have been found.
 class Resolver {
  public:
   Resolver(const BetonMetadata& metadata, const AllocationTable& table, const std::string& location)
@@ -21,7 +21,7 @@ class Resolver {
 
   /// Checks the pointers of one field's values, except empty ones, against the table. @return the
   /// size of each sample's blob; 0 if it is empty.
-  std::vector<std::uint32_t> checked(std::size_t field) {
+  std::vector<std::uint32_t> checked_sizes(std::size_t field) {
     std::vector<std::uint32_t> sizes(metadata_.size());
     std::size_t hint = 0;
     for (std::uint64_t sample = 0; sample < metadata_.size(); ++sample) {
@@ -35,10 +35,9 @@ class Resolver {
     return sizes;
   }
 
-  /// A custom field's values may be empty, and the pointer of an empty value is undefined. Follows
-  /// only pointers that match the start of a table entry of the same sample. @return as for
-  /// checked().
-  std::vector<std::uint32_t> found(std::size_t field) {
+  /// For a custom field, in which the pointer of an empty value is undefined: follows only pointers
+  /// to the start of a table entry of the same sample. @return the same sizes as checked_sizes()
+  std::vector<std::uint32_t> found_sizes(std::size_t field) {
     std::vector<std::uint32_t> sizes(metadata_.size());
     std::size_t hint = 0;
     for (std::uint64_t sample = 0; sample < metadata_.size(); ++sample) {
@@ -117,10 +116,10 @@ BlobIndex::BlobIndex(const BetonMetadata& metadata, const AllocationTable& table
   bool custom = false;
   for (std::size_t i = 0; i < sizes_.size(); ++i) {
     const FieldInfo& field = metadata.fields()[i];
-    if (has_blob(field.type)) sizes_[i] = resolver.checked(i);
+    if (has_blob(field.type)) sizes_[i] = resolver.checked_sizes(i);
     if (field.type != FieldType::custom) continue;
     custom = true;
-    if (field.has_pointer()) sizes_[i] = resolver.found(i);
+    if (field.has_pointer()) sizes_[i] = resolver.found_sizes(i);
   }
   if (custom) unclaimed_ = resolver.unclaimed();
 }

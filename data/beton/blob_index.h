@@ -36,7 +36,7 @@ class BlobIndex {
 
  private:
   /// [field][sample]: bytes of the blob; empty for numbers, and for custom fields whose pointer is
-  /// unknown. A page is below 4 GiB, so 32 bits suffice.
+  /// unknown. A page has at most 2 GiB, so 32 bits suffice.
   std::vector<std::vector<std::uint32_t>> sizes_;
   /// Sorted by sample, then by pointer. Empty if there is no custom field.
   std::vector<Allocation> unclaimed_;

@@ -31,7 +31,7 @@ DiskFile::DiskFile(const std::filesystem::path& path, Pread pread)
                                 path.string()));
     throw IoError("cannot open", path.string(), failure);
   }
-  // Some file systems return EAGAIN from non-blocking reads of regular files.
+  // Clears O_NONBLOCK, with which some file systems return EAGAIN even from regular files.
   static_cast<void>(::fcntl(fd_, F_SETFL, 0));
   size_ = static_cast<std::uint64_t>(status.st_size);
 }

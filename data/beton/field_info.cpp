@@ -55,7 +55,7 @@ FieldLayout custom_layout(const FieldInfo& field, const BetonOptions& options,
   throw DataError(fmt::format(
       "{1}: expected a layout for the custom type (255), got none in the file. Records cannot be "
       "located without it. Give --field-layout {0}=BYTES:ALIGNMENT (in a recipe: data.fields; in "
-      "Python: Dataset(PATH, fields=[\"{0}=BYTES:ALIGNMENT\"])), the itemsize and the alignment of "
+      "Python: Dataset(PATH, fields=[\"{0}=BYTES:ALIGNMENT\"])): the itemsize and the alignment of "
       "the metadata_type of the field's FFCV class",
       field.name, location));
 }
@@ -67,7 +67,7 @@ void read_arguments(const std::byte* arguments, const BetonOptions& options,
   const std::string here = fmt::format("{} ('{}')", location, field.name);
   if (field.type == FieldType::bytes || field.type == FieldType::custom) {
     field.tag = parse_tag(arguments, here);
-    // A tag for a different type is ignored here.
+    // Ignores a tag that belongs to a different field type.
     if ((field.tag.kind == FieldTag::Kind::custom) != (field.type == FieldType::custom))
       field.tag = {};
   }

@@ -38,7 +38,7 @@ struct FieldInfo {
   [[nodiscard]] bool has_pointer() const { return layout.pointer_at.has_value(); }
 };
 
-/// What the user has to supply because the file does not contain it.
+/// What a reader must know that is not in the file.
 struct BetonOptions {
   /// Layouts of custom fields that another program wrote, by field name.
   std::map<std::string, FieldLayout> layouts = {};

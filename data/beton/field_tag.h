@@ -53,7 +53,7 @@ PRECAST_API void put_tag(const FieldTag& tag, std::vector<std::byte>& arguments)
                                              const std::string& location);
 
 /// Returns the elements, in C order, of one value of a pixels or ragged field.
-/// @param blob    as stored; is checked.
+/// @param blob the stored bytes; they are checked.
 /// @param extents is set to [height, width, channels], or to the shape of a ragged array.
 /// @throws DataError if the blob's size does not fit its extents, or if an image has no pixels.
 [[nodiscard]] PRECAST_API std::span<const std::byte> shaped_elements(

@@ -30,7 +30,7 @@ std::vector<std::string> texts_of(const Json& list) {
   return texts;
 }
 
-/// `text` as bash and zsh read it: `$'caf\xe9'`.
+/// Quotes `text` for bash and zsh: `$'caf\xe9'`.
 std::string escaped(std::string_view text) {
   std::string quoted = "$'";
   for (const char c : text) {
@@ -43,8 +43,8 @@ std::string escaped(std::string_view text) {
   return quoted + "'";
 }
 
-/// @throws DataError for a name that is not UTF-8. As replacement characters, different names would
-/// be equal.
+/// @throws DataError for a name that is not UTF-8. If invalid bytes were replaced, different names
+/// could become equal.
 void check_utf8(const std::string& field, const std::vector<std::string>& names) {
   for (std::size_t label = 0; label < names.size(); ++label) {
     try {

@@ -14,7 +14,7 @@ namespace precast::data {
 
 class BetonReader;
 
-/// Information about a file that the file stores as JSON next to its checksums (sums.h).
+/// Information about a .beton file, stored in it as JSON next to the checksums (sums.h).
 struct FileInfo {
   /// The names of the values 0, 1, 2 ... of each int field, by field name.
   std::map<std::string, std::vector<std::string>> classes;

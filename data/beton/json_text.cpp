@@ -73,7 +73,7 @@ std::string to_standard_json(std::string_view text) {
     if (number == std::end(kNumbers)) {
       standard += rest[0];
     } else {
-      standard += "null";  // Not a number, because its digits could extend the number before it.
+      standard += "null";  // Not "0", whose digit could extend a preceding number.
       at += number->size() - 1;
     }
   }

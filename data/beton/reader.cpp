@@ -52,7 +52,7 @@ std::shared_ptr<const BetonReader::File> BetonReader::File::open_remote(
     try {
       return std::make_shared<const File>(BetonBytes(remote), BetonLimits{}, options);
     } catch (const DataError&) {
-      // The bytes may have been damaged during the transfer.
+      // The bytes may have been damaged in transit, so they are fetched again.
       remote->forget_ranges();
       if (tries == kMaxOpenTries) throw;
     }

@@ -62,8 +62,8 @@ class PRECAST_API BetonReader {
   /// sidecars are not read. @throws DataError as above.
   BetonReader(std::span<const std::byte> bytes, std::filesystem::path path,
               const BetonLimits& limits = {}, const BetonOptions& options = {});
-  /// Reads several files as one. @param paths at least one. @throws as the constructor for one
-  /// path; also DataError if the fields of two files differ (check_same_fields() in
+  /// Reads several files as one. @param paths at least one. @throws the errors of the constructor
+  /// for one path, and DataError if the fields of two files differ (check_same_fields() in
   /// several_files.h).
   explicit BetonReader(const std::vector<std::filesystem::path>& paths,
                        BlobAccess access = BlobAccess::mapped, const BetonOptions& options = {});
@@ -100,7 +100,7 @@ class PRECAST_API BetonReader {
     RemoteFile* file = nullptr;
     RemoteValue value;
   };
-  /// @return Remote::file is null if the sample's file is local or the value is empty.
+  /// @return a Remote whose `file` is null if the sample's file is local or the value is empty.
   [[nodiscard]] Remote remote_value(std::uint64_t sample, std::size_t field) const;
   /// @}
   /// Bytes of memory that the reader itself holds.
@@ -184,8 +184,8 @@ class PRECAST_API BetonReader {
   /// Hashes the parts of the file that are covered by the trailer of the checksums. @param table
   /// the bytes of the allocation table.
   [[nodiscard]] SumsTrailer hash_extents(std::span<const std::byte> table) const;
-  /// Checks the bytes of a field with blobs against their checksum. Does nothing if the file has no
-  /// checksums. @param value what blob() returned. @throws DataError naming file, sample and field.
+  /// Checks a blob against its checksum. Does nothing if the file has no checksums. @param value
+  /// what blob() returned. @throws DataError naming file, sample and field.
   void check_value(std::uint64_t sample, std::size_t field, std::span<const std::byte> value) const;
 
  private:
@@ -220,7 +220,7 @@ class PRECAST_API BetonReader {
     require(parts_.size() == 1, "this function needs a dataset of one file");
     return first();
   }
-  /// A sample's metadata of one field.
+  /// The metadata of one field of a sample.
   [[nodiscard]] const std::byte* record(std::uint64_t sample, std::size_t field) const {
     const LocalSample at = to_local(sample);
     return at.part.file->metadata.record(at.sample, field);

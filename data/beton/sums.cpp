@@ -16,7 +16,7 @@
 namespace precast::data {
 namespace {
 
-/// Spells `PCSUMS01` in a file.
+/// The bytes `PCSUMS01` as a little-endian number.
 constexpr std::uint64_t kMagic = 0x3130534d55534350;
 /// Offsets in the trailer, which consists of SumsTrailer, a number that is 0, the block's hash and
 /// kMagic.
@@ -30,8 +30,7 @@ XXH3_state_t* state_of(void* state) {
   return static_cast<XXH3_state_t*>(state);
 }
 
-/// Whether a file ends like a block of checksums. Also true for an empty file: it is taken for a
-/// block that was truncated.
+/// Whether a file ends like a block of checksums. An empty file counts as a truncated block.
 bool is_sums_file(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   if (file.tellg() == 0) return true;

@@ -21,7 +21,7 @@ namespace precast::data {
 ///     hash of each large value u64[samples][value fields], text, trailer
 struct SumsTrailer {
   std::uint64_t samples = 0;
-  /// Fields whose values are in pages.
+  /// Number of fields whose values are in pages.
   std::uint64_t value_fields = 0;
   std::uint64_t info_bytes = 0;
   /// Hash of header and field descriptors.
@@ -86,8 +86,8 @@ class PRECAST_API RunningHash {
 class PRECAST_API FileSums {
  public:
   FileSums() = default;
-  /// @throws DataError prefixed with `location` if the block is truncated, damaged, or was made for
-  /// numbers of samples and fields other than `samples` and `value_fields`.
+  /// @throws DataError prefixed with `location` if the block is truncated, damaged, or belongs to a
+  /// file whose numbers of samples and fields are not `samples` and `value_fields`.
   FileSums(std::span<const std::byte> block, std::uint64_t samples, std::uint64_t value_fields,
            const std::string& location);
 

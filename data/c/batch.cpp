@@ -111,7 +111,7 @@ Managed* export_tensor(const HostTensor& tensor, const std::shared_ptr<const voi
 }  // namespace
 }  // namespace precast::data::c
 
-using namespace precast::data;  // NOLINT(google-build-using-namespace): of C functions
+using namespace precast::data;  // NOLINT(google-build-using-namespace): for the C functions below
 
 extern "C" {
 

@@ -34,7 +34,7 @@ struct DatasetOptions {
   void options(Schema& schema) {
     schema
         .add("in_memory", &in_memory,
-             "0: a loader reads pages into its cache; 1: map the file; 2: load all of it")
+             "0: a loader reads pages into its cache; 1: map the file; 2: load the whole file")
         .min(0)
         .max(2);
     schema.add("direct_io", &direct_io, "bypass the page cache; only with in_memory 0");
@@ -74,8 +74,8 @@ std::string type_name(const FieldInfo& field) {
   return std::string(is_shaped ? tag_kind_name(field.tag.kind) : field_type_name(field.type));
 }
 
-/// The field's name and type, and the options with which precast_data_writer_open() makes such a
-/// field, except those of image fields.
+/// Describes the field by its name, its type, and the options with which precast_data_writer_open()
+/// creates such a field (except the options of image fields).
 ordered_json describe(const FieldInfo& field) {
   ordered_json text = {{"name", field.name}, {"type", type_name(field)}};
   if (!field.dtype.empty()) {
@@ -128,7 +128,7 @@ void read_image(const BetonReader& reader, std::uint64_t sample, std::size_t fie
   set_shape(value, kPixelType, shape);
 }
 
-/// A value of a bytes field, which may be tagged as pixels or a ragged array.
+/// Reads a value of a bytes field. The field may have a tag: pixels or ragged.
 void read_bytes(const BetonReader& reader, std::uint64_t sample, std::size_t field,
                 precast_data_value& value) {
   const FieldTag& tag = reader.fields()[field].tag;
@@ -201,7 +201,7 @@ std::unique_ptr<precast_data_dataset> open(std::span<const char* const> given,
 }  // namespace
 }  // namespace precast::data::c
 
-using namespace precast::data;  // NOLINT(google-build-using-namespace): of C functions
+using namespace precast::data;  // NOLINT(google-build-using-namespace): for the C functions below
 
 extern "C" {
 

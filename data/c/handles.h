@@ -12,7 +12,7 @@
 
 /// An open dataset. Immutable.
 struct precast_data_dataset : precast::data::c::ProcessBound {
-  /// Shared with the loaders, unless files are on a server.
+  /// Shared with the loaders, unless a file is on a server.
   std::shared_ptr<const precast::data::BetonReader> reader;
   /// Opens the same files again.
   std::function<std::shared_ptr<const precast::data::BetonReader>()> open_again;

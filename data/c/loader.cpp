@@ -78,12 +78,15 @@ void Options::options(Schema& schema) {
   schema.add("order", &order, "order of the samples");
   schema.add("subset", &samples.subset, "samples to use");
   schema.add("filter", &samples.filter, "samples to use, selected with a condition");
-  schema.add("repeats", &samples.repeats, "times each sample occurs in an epoch").min(1).max(1000);
+  schema.add("repeats", &samples.repeats, "how often each sample occurs in an epoch")
+      .min(1)
+      .max(1000);
   schema.add("label_field", &samples.label_field,
              "integer field with the classes, for the orders weighted and class_balanced");
-  schema.add("shuffle_window_mb", &shuffle_window_mb,
-             "MiB of pages that are open at the same time, with order quasi_random; auto (as ffcv; "
-             "with world 1, at most a quarter of the memory), ffcv or a number");
+  schema.add(
+      "shuffle_window_mb", &shuffle_window_mb,
+      "shuffle window of the order quasi_random: MiB, ffcv or auto (the same as ffcv, but with "
+      "world 1 at most a quarter of the memory)");
   schema.add("seed", &seed, "seed of order and augmentation").min(0);
   schema.add("drop_last", &drop_last, "leave out the last batch if it is smaller");
   schema.add("workers", &workers, "threads; 0: one per usable core").min(0).max(kMaxThreads);
@@ -168,9 +171,9 @@ Pipeline make_pipeline(const Options& options, Diagnostics& diagnostics) {
   return pipeline;
 }
 
-/// The outputs that batches have. @throws ConfigError if the option `normalize` is true but has no
-/// effect on an image, because the pipeline converts the image without normalising it; or if the
-/// labels of an output mean different classes in different files.
+/// Returns the outputs of the batches. @throws ConfigError if the option `normalize` is true but
+/// has no effect on an image, because the pipeline converts the image without normalising it; or if
+/// the labels of an output mean different classes in different files.
 std::vector<Output> read_outputs(const BetonReader& reader, const Pipeline& pipeline,
                                  const Options& options, const Schema& schema) {
   std::vector<Output> outputs = resolve_outputs(reader, pipeline, options.normalize);
@@ -191,7 +194,7 @@ std::vector<Output> read_outputs(const BetonReader& reader, const Pipeline& pipe
   diagnostics.throw_if_errors();
   const std::string unusable = pipeline.outputs.empty() ? unusable_fields(reader) : "";
   if (!unusable.empty()) {
-    log_warning("{}: batches leave out fields of types that they cannot hold: {}",
+    log_warning("{}: batches cannot contain these fields, because of their types: {}",
                 reader.path().string(), unusable);
   }
   return outputs;
@@ -224,8 +227,9 @@ LoaderOptions loader_options(const BetonReader& reader, Options& options) {
   return made;
 }
 
-/// What the values of some options mean for this dataset and host: a list of samples may be moved
-/// to another file, and `auto` is not the same window on every host.
+/// Returns comparable values for options that depend on a file or on the host: an identifier of the
+/// selected samples, because a list of samples may be moved to another file, and the shuffle window
+/// in MiB, because `auto` is not the same window on every host.
 ordered_json resolved(const BetonReader& reader, const Options& options) {
   ordered_json values = {
       {"subset", subset_identity(options.samples.subset, reader.size(), reader.path().string())}};
@@ -290,7 +294,7 @@ std::string statistics(const Loader& loader) {
 }  // namespace
 }  // namespace precast::data::c
 
-using namespace precast::data;  // NOLINT(google-build-using-namespace): of C functions
+using namespace precast::data;  // NOLINT(google-build-using-namespace): for the C functions below
 
 extern "C" {
 

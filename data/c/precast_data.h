@@ -9,9 +9,9 @@
  * Handles. Each kind of handle has a function that destroys it. Handles can be destroyed in any
  * order: a loader keeps its dataset open, and a batch keeps its memory alive. Destroying NULL does
  * nothing. Functions that return no status do not check their arguments. Several threads can use a
- * dataset at the same time. Calls with the same loader or writer wait for each other; do not
- * destroy a loader or writer while another thread uses it. A batch can be used and released in any
- * thread.
+ * dataset at the same time. If they use the same loader or writer, their calls run one after the
+ * other. Do not destroy a loader or writer while another thread uses it. A batch can be used and
+ * released in any thread.
  *
  * Processes. A handle belongs to the process that created it, because a fork does not copy threads.
  * In a child process, functions that can fail return PRECAST_DATA_ENVIRONMENT_ERROR for the handle
@@ -111,12 +111,12 @@ typedef struct precast_data_value {
   int64_t shape[PRECAST_DATA_MAX_DIMS];
 } precast_data_value;
 
-/* PRECAST_DATA_ABI_VERSION of the library. */
+/* Returns the PRECAST_DATA_ABI_VERSION with which the library was built. */
 PRECAST_DATA_API int32_t precast_data_abi_version(void);
-/* The version of precast: "0.1.0". */
+/* Returns the version of precast, such as "0.1.0". */
 PRECAST_DATA_API const char* precast_data_version(void);
-/* The message of the last error in this thread; "" if there was none. Valid until the next error in
- * this thread. */
+/* Returns the message of the last error in this thread; "" if there was none. Valid until the next
+ * error in this thread. */
 PRECAST_DATA_API const char* precast_data_error_message(void);
 
 /* ---- datasets ---- */
@@ -129,8 +129,8 @@ PRECAST_DATA_API precast_data_status precast_data_dataset_open(const char* const
                                                                size_t count, const char* options,
                                                                precast_data_dataset** dataset);
 PRECAST_DATA_API void precast_data_dataset_destroy(precast_data_dataset* dataset);
-/* JSON: {"path", "samples", "fingerprint", "checksums", "fields": [{"name", "type", "dtype",
- * "shape", ...}], "classes": {FIELD: [NAME, ...]}}. Valid as long as the dataset. */
+/* Returns JSON: {"path", "samples", "fingerprint", "checksums", "fields": [{"name", "type",
+ * "dtype", "shape", ...}], "classes": {FIELD: [NAME, ...]}}. Valid as long as the dataset. */
 PRECAST_DATA_API const char* precast_data_dataset_info(const precast_data_dataset* dataset);
 PRECAST_DATA_API int64_t precast_data_dataset_samples(const precast_data_dataset* dataset);
 /* Reads one stored value. An image stored as pixels is a PRECAST_DATA_ARRAY of shape [H, W, 3]; an
@@ -144,29 +144,30 @@ PRECAST_DATA_API precast_data_status precast_data_dataset_read(const precast_dat
 
 /* ---- loaders ---- */
 
-/* Makes a loader with its own threads, which start with the first epoch. Options, with the names of
- * recipes and of `precast bench loader`: batch_size (required), pipeline
- * (data/transforms/README.md; empty: the standard evaluation pipeline), image_size (224), normalize
- * (false: uint8, true: normalised float32; true is an error if the pipeline converts an image
- * without normalising it), order, subset, filter, repeats, label_field, shuffle_window_mb, seed,
- * drop_last, workers (0: one per usable core), batches_ahead, rank, world, on_corrupt, verify,
- * jpeg_dct, jpeg_index_mb, cache_mb. */
+/* Creates a loader. Its threads start with the first epoch. Options, with the names of recipes and
+ * of `precast bench loader`: batch_size (required), pipeline (data/transforms/README.md; empty: the
+ * standard evaluation pipeline), image_size (224), normalize (false: uint8, true: normalised
+ * float32; true is an error if the pipeline converts an image without normalising it), order,
+ * subset, filter, repeats, label_field, shuffle_window_mb, seed, drop_last, workers (0: one per
+ * usable core), batches_ahead, rank, world, on_corrupt, verify, jpeg_dct, jpeg_index_mb, cache_mb.
+ */
 PRECAST_DATA_API precast_data_status precast_data_loader_open(const precast_data_dataset* dataset,
                                                               const char* options,
                                                               precast_data_loader** loader);
 /* Stops and joins the threads. Batches stay valid. */
 PRECAST_DATA_API void precast_data_loader_destroy(precast_data_loader* loader);
-/* JSON: {"outputs": [NAME, ...], "options": {NAME: VALUE, ...}, "resolved": {NAME: VALUE, ...}}:
- * the tensors of a batch, in order; all options with their values; and, as strings, what `subset`
- * and, with order quasi_random, `shuffle_window_mb` mean for this dataset and host (for @FILE, a
- * hash of the listed samples; for the window, its MiB). To continue an epoch in another loader,
- * compare `resolved` instead of these two options. Valid as long as the loader. */
+/* Returns JSON: {"outputs": [NAME, ...], "options": {NAME: VALUE, ...}, "resolved": {NAME: VALUE,
+ * ...}}. `outputs`: the tensors of a batch, in order. `options`: all options with their values.
+ * `resolved`: strings that say what `subset` and, with order quasi_random, `shuffle_window_mb` mean
+ * for this dataset and host (for @FILE, a hash of the listed samples; for the window, its MiB). To
+ * continue an epoch in another loader, compare `resolved` instead of these two options. Valid as
+ * long as the loader. */
 PRECAST_DATA_API const char* precast_data_loader_info(const precast_data_loader* loader);
 /* Number of batches and of samples in this rank's part of an epoch. */
 PRECAST_DATA_API int64_t precast_data_loader_batches(const precast_data_loader* loader);
 PRECAST_DATA_API int64_t precast_data_loader_samples(const precast_data_loader* loader);
 /* Starts an epoch, and ends an epoch that is still running. The batches depend only on the options,
- * the epoch and the file.
+ * the arguments and the file.
  * @param first_batch number of batches to skip, such as those consumed before a restart.
  * @param image_size_px 0: the option image_size. */
 PRECAST_DATA_API precast_data_status precast_data_loader_begin_epoch(precast_data_loader* loader,
@@ -183,9 +184,9 @@ PRECAST_DATA_API precast_data_status precast_data_loader_begin_epoch(precast_dat
 PRECAST_DATA_API precast_data_status precast_data_loader_next(precast_data_loader* loader,
                                                               int64_t timeout_ms,
                                                               precast_data_batch** batch);
-/* JSON: {"samples", "stored_bytes", "disk_bytes", "seconds_waited", "workers": [{"busy", "waiting",
- * "cpu"}], "replaced": [{"sample", "by", "error"}]} since the loader was made. Valid until the next
- * call with this loader. */
+/* Sets `json` to statistics since the loader was created: {"samples", "stored_bytes", "disk_bytes",
+ * "seconds_waited", "workers": [{"busy", "waiting", "cpu"}], "replaced": [{"sample", "by",
+ * "error"}]}. Valid until the next call with this loader. */
 PRECAST_DATA_API precast_data_status precast_data_loader_statistics(precast_data_loader* loader,
                                                                     const char** json);
 
@@ -197,11 +198,11 @@ PRECAST_DATA_API size_t precast_data_batch_tensors(const precast_data_batch* bat
 PRECAST_DATA_API precast_data_status precast_data_batch_tensor(const precast_data_batch* batch,
                                                                size_t index,
                                                                precast_data_tensor* tensor);
-/* The ids of the samples in the dataset, [precast_data_batch_samples()]. Valid until the batch is
- * released. */
+/* Returns the ids of the samples in the dataset, [precast_data_batch_samples()]. Valid until the
+ * batch is released. */
 PRECAST_DATA_API const uint64_t* precast_data_batch_sample_ids(const precast_data_batch* batch);
-/* A tensor for other libraries, without a copy. The tensor keeps the batch's memory alive, even
- * after the batch has been released.
+/* Exports a tensor to another library (DLPack), without a copy. The tensor keeps the batch's memory
+ * alive, even after the batch has been released.
  * @param versioned 0: DLManagedTensor; 1: DLManagedTensorVersioned (DLPack 1.0).
  * @param tensor set to the new tensor; its `deleter` frees it, in any thread. */
 PRECAST_DATA_API precast_data_status precast_data_batch_dlpack(const precast_data_batch* batch,

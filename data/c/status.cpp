@@ -31,8 +31,8 @@ precast_data_status status_of(ExitCode code) {
   }
 }
 
-/// Stores the message of this thread. If there is no memory for it, stores an empty one; "out of
-/// memory" is so short that it always fits in std::string's internal buffer.
+/// Stores the message of this thread's last error; an empty message if there is no memory for it.
+/// "out of memory" always fits, because std::string stores short texts in the object itself.
 precast_data_status set_last_error(precast_data_status status, const char* message) noexcept {
   try {
     last_message = message;
@@ -73,7 +73,7 @@ void missing_argument(const char* name) {
 ConfigNode parse_options(const char* text, const char* name) {
   Diagnostics diagnostics;
   const std::string yaml = text == nullptr ? "" : text;
-  // A list of class names may be longer than a recipe.
+  // Allows more values than in a recipe, because a list of class names may be long.
   ConfigNode node = parse_yaml(yaml, name, diagnostics, std::max(kMaxConfigValues, yaml.size()));
   diagnostics.throw_if_errors();
   return node;

@@ -9,7 +9,7 @@
 
 namespace precast::data::c {
 
-/// Converts the exception being handled to a status, and keeps its message for
+/// Converts the exception being handled to a status, and stores its message for
 /// precast_data_error_message().
 [[nodiscard]] precast_data_status current_error() noexcept;
 
@@ -43,8 +43,8 @@ template <typename T>
 void check_argument(const T* pointer, const char* name) {
   if (pointer == nullptr) missing_argument(name);
 }
-/// Checks a handle as check_argument() does. Also @throws DeviceError if it belongs to another
-/// process.
+/// Returns the object of a handle. @throws ConfigError naming the argument if the handle is NULL;
+/// DeviceError if it belongs to another process.
 template <typename Handle>
 Handle& checked_handle(Handle* handle, const char* name) {
   check_argument(handle, name);
@@ -58,7 +58,7 @@ void destroy(Handle* handle) noexcept {
   if (handle != nullptr && handle->is_own()) delete handle;
 }
 
-/// Parses a map of options; NULL is an empty map. @param name what the text is, for messages.
+/// Parses a map of options; NULL is an empty map. @param name the name of the text in messages.
 /// @throws ConfigError
 [[nodiscard]] ConfigNode parse_options(const char* text, const char* name);
 

@@ -86,8 +86,8 @@ struct WriterOptions {
   }
 };
 
-/// The description of an array field. The field types themselves have no such options, because in
-/// `precast write` the source describes its arrays.
+/// Options that describe an array field. The field types themselves do not have these options,
+/// because `precast write` reads the description from the source.
 struct ArrayOptions {
   std::string dtype;
   std::vector<double> shape;
@@ -95,8 +95,8 @@ struct ArrayOptions {
   std::int64_t dims = 1;
 };
 
-/// Makes each field from its type and options. Array fields (ndarray, tensor, pixels, ragged) have
-/// ArrayOptions.
+/// Creates a field from its type and options. The options of array fields (ndarray, tensor, pixels,
+/// ragged) are ArrayOptions.
 class FieldMaker {
  public:
   explicit FieldMaker(std::uint64_t seed) : seed_(seed) {}
@@ -252,8 +252,7 @@ Value value_of(const precast_data_value& value, const Field& field) {
       return input;
     }
     default:
-      throw ConfigError(
-          fmt::format("expected a kind that precast_data_kind lists, got {}", value.kind));
+      throw ConfigError(fmt::format("expected a kind of precast_data_kind, got {}", value.kind));
   }
 }
 
@@ -262,7 +261,7 @@ void add(precast_data_writer& writer, std::span<const precast_data_value> values
     throw ConfigError(writer.path + ": expected an open writer, got one that has finished");
   if (writer.samples == writer.limit)
     throw ConfigError(
-        fmt::format("{}: expected at most {} samples, as given when it was opened, got more",
+        fmt::format("{}: expected at most {} samples, the maximum given on opening, got more",
                     writer.path, writer.limit));
   if (values.size() != writer.fields.size())
     throw ConfigError(fmt::format("{}: sample {}: expected {} values, one per field, got {}",
@@ -291,7 +290,7 @@ void add(precast_data_writer& writer, std::span<const precast_data_value> values
 }  // namespace
 }  // namespace precast::data::c
 
-using namespace precast::data;  // NOLINT(google-build-using-namespace): of C functions
+using namespace precast::data;  // NOLINT(google-build-using-namespace): for the C functions below
 
 extern "C" {
 

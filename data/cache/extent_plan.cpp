@@ -43,7 +43,8 @@ ExtentPlan plan_samples(std::span<const FileRange> ranges) {
   return plan;
 }
 
-/// For each sample that is inside one page: index of the next sample in that page, or kNever.
+/// Returns, for each sample that is inside one page, the index of the next sample in that page, or
+/// kNever.
 std::vector<std::size_t> next_uses(std::span<const FileRange> ranges, std::uint64_t page_bytes) {
   std::vector<std::size_t> next(ranges.size(), kNever);
   std::unordered_map<std::uint64_t, std::size_t> seen;

@@ -19,14 +19,14 @@ struct FileRange {
 /// reused. Each leaves room for the alignment of reads (DiskFile::kDirectAlignment).
 [[nodiscard]] PRECAST_API std::uint64_t buffer_bytes(const FileRange& range);
 
-/// One read of a pass: the range to read, and the number of samples that use its bytes. After the
-/// last of them, its memory may be released.
+/// One read of a pass: the range to read, and the number of samples that use its bytes. The memory
+/// may be released after the last use.
 struct Extent {
   FileRange range;
   std::uint32_t uses = 0;
 };
 
-/// The reads that serve the samples of a pass, planned before it starts because the order is known.
+/// The reads for all samples of a pass. The order is known, so they are planned in advance.
 struct PRECAST_API ExtentPlan {
   static constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 
@@ -43,12 +43,13 @@ struct PRECAST_API ExtentPlan {
   }
 };
 
-/// Plans reads of complete pages if these reads have at most twice the bytes that the samples need
-/// (as with orders that use few pages at a time, and with files that fit in memory) and each of
-/// them fits in `capacity_bytes`; otherwise plans a separate read for each sample. A page stays in
-/// memory from its first to its last use. If the pages in memory would exceed `capacity_bytes`, the
-/// page whose next use is furthest away is dropped and read again later (Belady, 1966, "A study of
-/// replacement algorithms"). A sample that spans two pages is read separately.
+/// Plans reads of complete pages if each page fits in `capacity_bytes` and all reads together have
+/// at most twice the bytes that the samples need. This is the case for orders that use few pages at
+/// a time, and for files that fit in memory. Otherwise, plans a separate read for each sample. A
+/// page stays in memory from its first to its last use. If the pages in memory would exceed
+/// `capacity_bytes`, the page whose next use is furthest away is dropped and read again later
+/// (Belady, 1966, "A study of replacement algorithms"). A sample that spans two pages is read
+/// separately.
 /// @param ranges the bytes that each sample of the pass needs, in order. @param file_bytes end of
 /// the last page; no range ends after it.
 [[nodiscard]] PRECAST_API ExtentPlan plan_extents(std::span<const FileRange> ranges,

@@ -52,8 +52,10 @@ FetchAhead::FetchAhead(const BetonReader& reader, const std::vector<std::size_t>
     const std::size_t started = threads_.size();
     threads_.clear();
     for (RemoteFile* remote : reader_.remotes()) remote->resume();
-    throw DeviceError(fmt::format("loader: cannot start connection {} of {}: {}. Use fewer threads",
-                                  started + 1, kConnections, error.code().message()));
+    throw DeviceError(
+        fmt::format("loader: cannot start connection {} of {}: {}. Use fewer "
+                    "loader threads, or allow more processes (ulimit -u)",
+                    started + 1, kConnections, error.code().message()));
   }
 }
 

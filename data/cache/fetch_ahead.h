@@ -21,8 +21,8 @@ namespace precast::data {
 /// Thread-safe.
 class PRECAST_API FetchAhead {
  public:
-  /// A request is made when the first use of any of its values is less than this number of samples
-  /// ahead of the last sample that a worker has reached, and at the latest when it is half as far
+  /// A request is made when the first use of its values is less than kSamplesAhead samples ahead of
+  /// the last sample that a worker has reached, and at the latest when it is kSamplesAhead / 2
   /// ahead. The other values of the request may be used later.
   static constexpr std::int64_t kSamplesAhead = 256;
   static constexpr std::uint64_t kRequestBytes = std::uint64_t{256} << 10;
@@ -81,14 +81,14 @@ class PRECAST_API FetchAhead {
   /// Sorted by first use.
   std::vector<Request> requests_;
   std::atomic<bool> interrupted_{false};
-  /// Requests whose first use is below this may be made.
+  /// Requests whose first use is before this sample of the pass may be made.
   std::atomic<std::int64_t> request_limit_{kSamplesAhead};
   std::mutex mutex_;
   std::condition_variable work_available_;
   /// Guarded by mutex_. @{
   bool planned_ = false;
   std::size_t next_ = 0;
-  /// Whether finish() was called: a failure then ends the work.
+  /// Set by finish(): from then on, a failure ends the work.
   bool stop_on_failure_ = false;
   /// The first failure.
   std::exception_ptr failure_;
@@ -98,7 +98,7 @@ class PRECAST_API FetchAhead {
 
 /// Fetches all values of the reader's remote files. Values that arrive damaged are not stored:
 /// access to them throws DataError. @param cancel if it becomes true, the function returns soon and
-/// the other values are not fetched; null: never. @throws IoError
+/// the other values are not fetched; null: not cancelled. @throws IoError
 PRECAST_API void fetch_all(const BetonReader& reader, const std::atomic<bool>* cancel = nullptr);
 
 }  // namespace precast::data

@@ -47,7 +47,7 @@ class PRECAST_API ReadAhead {
   const RangesOf ranges_of_;
   const std::int64_t end_;
   std::atomic<std::int64_t> next_;
-  /// Whether a sample of the pass was not cached.
+  /// Whether a sample was found that is not in the system's page cache.
   std::atomic<bool> found_uncached_{false};
   std::atomic<std::int64_t> requested_{0};
 };

@@ -148,8 +148,7 @@ void BaselineDecoder::prepare_strips(const BaselineHeader& header) {
 
 // ---- The scan ----
 
-/// Continues reading at `point`. @param end everything that will be read from there on is in the
-/// first `end` bytes of the scan.
+/// Continues reading at `point`. @param end only the first `end` bytes of the scan will be read.
 bool BaselineDecoder::seek(const ScanCheckpoint& point, std::size_t end) {
   if (point.bit / 8 >= end) return false;
   scan_end_ = end;
@@ -265,7 +264,7 @@ bool BaselineDecoder::seek_to_row(std::size_t row, JpegCheckpoints checkpoints) 
       row * in_row + std::min(in_row, checkpoints_in_row(window_.end_column, checkpoints.interval));
   std::size_t end = scan_.size();
   if (past < checkpoints.points.size()) {
-    // Include the byte in which the next part begins, and a zero that may be stuffed after it.
+    // Include the byte in which the next segment begins, and a zero that may be stuffed after it.
     end = std::min(end, ScanCheckpoint::unpacked(checkpoints.points[past]).bit / 8 + 2);
   }
   return seek(ScanCheckpoint::unpacked(checkpoints.points[row * in_row + start]), end) &&
@@ -320,8 +319,8 @@ void BaselineDecoder::emit_rows(const BaselineHeader& header, const Rect& region
   const int top = static_cast<int>(mcu_row) * mcu_height;
   int first = top, end = top + mcu_height;
   if (header.luma_rows == 2) {
-    // The last row also depends on chroma of the next MCUs, so it is written after they are
-    // decoded.
+    // The last row also depends on the chroma of the next row of MCUs, so it is written after that
+    // is decoded.
     first -= 1;
     if (mcu_row + 1 < window_.rows) end -= 1;
   }

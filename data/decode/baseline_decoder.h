@@ -20,7 +20,8 @@ namespace precast::data {
 /// Asks the decoder to record checkpoints. The decoder then reads the scan to its end.
 struct CheckpointRequest {
   std::size_t interval = 0;
-  /// Overwritten; empty if the image cannot have checkpoints.
+  /// Receives the checkpoints; empty if the scan is damaged below the region, or if a checkpoint
+  /// cannot be packed.
   std::vector<std::uint64_t>* points = nullptr;
 };
 
@@ -53,12 +54,12 @@ class PRECAST_API BaselineDecoder {
   bool is_intact(std::span<const std::byte> jpeg, const BaselineHeader& header);
 
  private:
-  /// One component's samples: a row of MCUs within the window's columns and, above it, the last
-  /// sample rows of the previous row of MCUs.
+  /// The samples of one component for a row of MCUs, limited to the window's columns. Above them
+  /// are the last sample rows of the previous row of MCUs.
   struct Strip {
     std::vector<std::uint8_t> samples;
     std::size_t stride = 0;
-    /// Rows kept of the previous MCU row.
+    /// Number of sample rows from the previous row of MCUs.
     std::size_t overlap_rows = 0;
     std::size_t rows = 0;
 
@@ -112,8 +113,8 @@ class PRECAST_API BaselineDecoder {
   std::vector<std::uint16_t> blended_;
   std::array<std::vector<std::uint8_t>, 2> upsampled_;
   Scratch memory_;
-  /// The region, in `memory_`: [height][stride] bytes of RGB or, if as_planes_ is true, planes of
-  /// that size: one if the image is grey, otherwise three.
+  /// The region's pixels, in `memory_`: [height][stride] bytes of RGB. If `as_planes_` is true,
+  /// they are one plane of that size for a grey image, otherwise three.
   std::uint8_t* pixels_ = nullptr;
   std::size_t stride_ = 0;
   bool as_planes_ = false;

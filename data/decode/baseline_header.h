@@ -28,7 +28,8 @@ struct BaselineHeader {
   };
   int height = 0;
   int width = 0;
-  /// 1: grey. 3: Y, Cb, Cr; Cb and Cr have one sample for luma_columns x luma_rows of Y.
+  /// 1: grey. 3: Y, Cb, Cr; one sample of Cb and of Cr covers luma_columns x luma_rows samples of
+  /// Y.
   int components = 0;
   int luma_columns = 1;
   int luma_rows = 1;

@@ -9,11 +9,12 @@ namespace precast::data {
 /// any time.
 struct BitReader {
   const std::uint8_t* next = nullptr;
-  /// Left-aligned; `count` of them are valid. The bits after them are 0 or already correct.
+  /// The next bits, left-aligned. The first `count` bits are valid; each later bit is 0 or already
+  /// has its final value.
   std::uint64_t bits = 0;
   unsigned count = 0;
 
-  /// Begins `skipped_bits` bits (0 to 7) after the start of the byte at `at`.
+  /// Starts reading `skipped_bits` bits (0 to 7) into the byte at `at`.
   void start(const std::uint8_t* at, unsigned skipped_bits) {
     // The partly used byte counts as read, its remaining bits as available.
     next = at + (skipped_bits > 0 ? 1 : 0);

@@ -18,8 +18,8 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Finds the row's blocks from index `at` on. After the end of the row, uses `none`, whose samples
-/// are never read.
+/// Sets `out` to the coefficients of the row's blocks from index `at` on. After the end of the row,
+/// uses `none`; the samples computed from it are never read.
 template <std::size_t kBlocks>
 HWY_INLINE void find_blocks(const BlockRow& row, std::size_t at, LaneBlock& none,
                             std::int16_t* (&out)[kBlocks]) {
@@ -62,7 +62,8 @@ void transform_simd(const BlockRow& row, JpegDct dct) {
 #else
 
 /// Shuffle indices that move the coefficients of one eighth of the zigzag order to row `row` of the
-/// block: for each byte of the row, the byte of the eighth that goes there, or 0x80 for none.
+/// block: for each byte of the row, the index of its source byte in the eighth, or 0x80 if it comes
+/// from another eighth.
 struct ZigzagBytes {
   alignas(16) std::uint8_t from[16] = {};
   bool any = false;
@@ -142,7 +143,8 @@ HWY_INLINE void load_blocks(D d, std::int16_t* const (&blocks)[kBlocks],
 
 #if HWY_TARGET <= HWY_AVX3
 
-/// For each coefficient in natural order, its zigzag index: rows 0-3, rows 4-7.
+/// For each coefficient in natural order, its zigzag index. `upper_rows` is for rows 0 to 3 of the
+/// block, `lower_rows` for rows 4 to 7.
 struct ZigzagIndices {
   alignas(64) std::uint16_t upper_rows[32] = {};
   alignas(64) std::uint16_t lower_rows[32] = {};

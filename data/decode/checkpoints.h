@@ -18,7 +18,7 @@ struct PRECAST_API ScanCheckpoint {
   std::uint64_t bit = 0;
   std::array<int, 3> dc{};
 
-  /// The checkpoint in 64 bits. Nothing if its numbers are too large: scans above 32 MiB,
+  /// The checkpoint in 64 bits. Empty if its numbers do not fit: in scans above 32 MiB, or with
   /// coefficients that no encoder produces.
   [[nodiscard]] std::optional<std::uint64_t> packed() const;
   [[nodiscard]] static ScanCheckpoint unpacked(std::uint64_t packed);

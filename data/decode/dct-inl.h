@@ -111,8 +111,8 @@ struct PairSamples {
   std::uint8_t at[8][16];
 };
 
-/// Transforms two blocks. Transposes through memory instead of with shuffles, so it works with any
-/// number of lanes.
+/// Transforms two blocks. Transposes through memory instead of with shuffles, so it works with
+/// vectors of any length.
 template <class D, typename T, typename Pass1, typename Pass2>
 HWY_INLINE void transform_pair(D d, const T* in, const Pass1& pass1, const Pass2& pass2,
                                PairSamples& out) {
@@ -154,7 +154,8 @@ HWY_INLINE void ifast_pair(const std::int16_t* in, PairSamples& out) {
   transform_pair(d, in, pass1, pass2, out);
 }
 #else
-/// Transposes each 8 x 8 block of 16-bit numbers; adjacent blocks take 128 bits each.
+/// Transposes each 8 x 8 block of 16-bit numbers. A vector contains one row (128 bits) of each of
+/// the adjacent blocks.
 template <class D>
 HWY_INLINE void transpose_blocks(D d, Rows<D>& rows) {
   const hn::Repartition<std::int32_t, D> d32;

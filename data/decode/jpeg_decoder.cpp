@@ -18,7 +18,8 @@ struct JpegDecoder::State {
   BaselineDecoder baseline;
   LibjpegDecoder libjpeg;
 
-  /// The header, if the JPEG is of the common kind and has this size; otherwise nothing.
+  /// Returns the header if the JPEG is of the common kind, has this size, and has at most
+  /// kMaxPixels pixels; otherwise std::nullopt.
   static std::optional<BaselineHeader> header_of(std::span<const std::byte> jpeg, int height,
                                                  int width) {
     const auto header = parse_baseline_header(jpeg);

@@ -21,8 +21,8 @@ struct JpegOptions {
   /// Decode the parts of an image one after the other instead of in lanes, even if there are
   /// checkpoints; for comparison.
   bool no_lanes = false;
-  /// Return luma as all three values of each pixel: the Y plane, as libjpeg does for JCS_GRAYSCALE
-  /// (for a JPEG that stores RGB, computed from RGB).
+  /// Return luma as all three values of each pixel. It is the Y plane, as libjpeg returns it for
+  /// JCS_GRAYSCALE. For a JPEG that stores RGB, it is computed from RGB.
   bool luma_only = false;
 };
 
@@ -40,16 +40,16 @@ class PRECAST_API JpegDecoder {
   JpegDecoder& operator=(JpegDecoder&&) noexcept;
   ~JpegDecoder();
 
-  /// @param height,width the size that the dataset states.
+  /// @param height,width the size according to the dataset.
   /// @param region       inside height x width, not empty.
-  /// @param checkpoints  of this JPEG, or none.
+  /// @param checkpoints the checkpoints of this JPEG; may be empty.
   /// @return the region's pixels, valid until the next call.
-  /// @throws DataError if the bytes are not a JPEG of that size, are damaged (including damage for
-  /// which libjpeg only warns, such as a truncated JPEG), or are crafted to cost far more
-  /// time or memory than their size suggests: above kMaxPixels, a progressive JPEG of more than 256
-  /// MiB of coefficients (89 megapixels in 4:2:0) or 200 scans, arithmetic coding. Data below the
-  /// region, and data that is skipped with the help of checkpoints, are not checked. After an
-  /// exception, the decoder can still be used.
+  /// @throws DataError if the bytes are not a JPEG of that size, or are damaged (including damage
+  /// for which libjpeg only warns, such as truncation). Also throws it if decoding could take far
+  /// more time or memory than the JPEG's size suggests: for more than kMaxPixels pixels, for
+  /// arithmetic coding, and for a progressive JPEG with more than 200 scans or 256 MiB of
+  /// coefficients (89 megapixels in 4:2:0). Data below the region, and data that is skipped with
+  /// the help of checkpoints, are not checked. After an exception, the decoder can still be used.
   ImageView decode(std::span<const std::byte> jpeg, int height, int width, const Rect& region,
                    const JpegCheckpoints& checkpoints = {});
   /// Decodes as above, and also finds the checkpoints, one every `interval` MCUs.
@@ -59,8 +59,8 @@ class PRECAST_API JpegDecoder {
                    std::size_t interval, std::vector<std::uint64_t>& found);
 
   /// Like decode(), but returns planes, for a resize that reads planes. Images that libjpeg-turbo
-  /// decodes stay interleaved, because splitting them into planes would take longer than the resize
-  /// of planes saves.
+  /// decodes stay interleaved, because splitting them into planes would take more time than the
+  /// faster resize saves.
   DecodedPixels decode_planes(std::span<const std::byte> jpeg, int height, int width,
                               const Rect& region, const JpegCheckpoints& checkpoints = {});
   /// decode_planes() that also finds the checkpoints, as decode() does.

@@ -79,8 +79,8 @@ void JpegIndex::add(std::uint64_t sample, std::span<const std::uint64_t> points)
   const std::scoped_lock lock(mutex_);
   if (!accepts(sample)) return;
   const bool opens_block = blocks_.empty() || used_in_block_ + numbers > kBlockNumbers;
-  // If these checkpoints do not fit in the last block, its unused end counts as well, so that
-  // max_memory_bytes() is a limit of bytes().
+  // If these checkpoints do not fit in the last block, its unused end counts as well. Otherwise
+  // bytes() could exceed max_memory_bytes().
   const std::uint64_t used_bytes =
       (opens_block ? bytes_.load() : used_bytes_) + numbers * sizeof(std::uint64_t);
   if (used_bytes > max_bytes_) {
@@ -117,7 +117,8 @@ std::uint64_t JpegIndex::max_memory_bytes() const {
   }
   if (shared_) return shared_->max_memory_bytes();
   if (sidecar_ || max_bytes_ == UINT64_MAX) return bytes();
-  // add() limits the bytes up to the last entry. The rest of the last block may be unused.
+  // add() limits only the bytes up to the last entry. Up to a block of unused memory may follow
+  // them.
   return max_bytes_ + kBlockNumbers * sizeof(std::uint64_t) + entries_.size() * sizeof(Entry);
 }
 

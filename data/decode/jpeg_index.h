@@ -31,7 +31,8 @@ class PRECAST_API JpegIndex {
   /// The index of a dataset of several files. @param files the indexes of the files, in order; not
   /// null.
   explicit JpegIndex(std::vector<std::shared_ptr<JpegIndex>> files);
-  /// Maps a sidecar file; this index does not grow. @throws as JpegSidecar.
+  /// Maps a sidecar file; this index does not grow. @throws the errors of JpegSidecar's
+  /// constructor.
   [[nodiscard]] static std::unique_ptr<JpegIndex> open(const std::filesystem::path& path,
                                                        const std::string& fingerprint,
                                                        std::uint64_t samples);
@@ -51,8 +52,8 @@ class PRECAST_API JpegIndex {
   /// cannot share memory.
   [[nodiscard]] std::string share();
   /// Replaces this index, which must be empty, with the index that another process has shared.
-  /// @param address the result of share() in that process. @return whether this succeeded; false if
-  /// this index cannot grow.
+  /// @param address the result of share() in that process. @return false if the shared index cannot
+  /// be opened, or if this index cannot grow.
   [[nodiscard]] bool join(const std::string& address);
   /// Lowers the size limit of an index that can grow and is not shared.
   void limit(std::uint64_t max_bytes);
@@ -69,7 +70,7 @@ class PRECAST_API JpegIndex {
   /// MCUs between checkpoints in the file that contains `sample`.
   [[nodiscard]] std::size_t interval(std::uint64_t sample) const;
   [[nodiscard]] std::uint64_t samples() const;
-  /// Memory in use in bytes, allocated by this process or mapped.
+  /// Memory in use, in bytes: what this process has allocated or mapped.
   [[nodiscard]] std::uint64_t bytes() const;
   /// Upper limit of bytes() for an index that grows.
   [[nodiscard]] std::uint64_t max_memory_bytes() const;
@@ -82,11 +83,9 @@ class PRECAST_API JpegIndex {
     std::shared_ptr<JpegIndex> index;
     std::uint64_t first_sample = 0;
   };
-  /// Whether the index can grow and is not shared.
   [[nodiscard]] bool can_grow_unshared() const {
     return parts_.empty() && !sidecar_ && !shared_ && max_bytes_ > 0;
   }
-  /// The part that contains the sample.
   [[nodiscard]] const Part& part_of(std::uint64_t sample) const;
 
   std::uint64_t samples_;
@@ -97,7 +96,7 @@ class PRECAST_API JpegIndex {
   /// Set when a sample's checkpoints no longer fit.
   std::atomic<bool> full_{false};
   std::mutex mutex_;
-  /// Size of all blocks but the last one, and of the part of the last one that is in use.
+  /// Size of all blocks, without the unused end of the last one.
   std::uint64_t used_bytes_ = 0;
   /// Blocks of memory that contain the entries.
   std::vector<std::unique_ptr<std::uint64_t[]>> blocks_;

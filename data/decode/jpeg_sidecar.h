@@ -16,14 +16,14 @@
 
 namespace precast::data {
 
-/// Number of samples in a block of a sidecar. For photos of 512 px, a block has about 45 KB and is
-/// verified in 4 us. The table of ImageNet's 20,000 blocks has 320 KB.
+/// Number of samples in a block of a sidecar. For photos of 512 px, a block takes about 45 KB and
+/// is verified in 4 us. The table of ImageNet's 20,000 blocks takes 320 KB.
 inline constexpr std::uint64_t kSidecarBlockSamples = 64;
 
 /// The path FILE.jidx.
 [[nodiscard]] PRECAST_API std::filesystem::path jpeg_sidecar(const std::filesystem::path& dataset);
-/// Removes FILE.jidx, which belongs to an older file with the dataset's name. Does nothing if
-/// FILE.jidx is not a JPEG index.
+/// Removes the FILE.jidx of an older file with the dataset's name. Does nothing if FILE.jidx is not
+/// a JPEG index.
 /// @throws IoError
 PRECAST_API void remove_jpeg_sidecar(const std::filesystem::path& dataset,
                                      FileOps& ops = posix_file_ops());
@@ -54,14 +54,15 @@ class PRECAST_API JpegSidecarWriter {
   AtomicFile file_;
   std::uint64_t interval_;
   std::uint64_t samples_ = 0;
-  /// For the block that is being filled: the end of each sample's checkpoints, and all checkpoints.
+  /// For the block that is being filled: for each sample, the index in `points_` at which its
+  /// checkpoints end; and the checkpoints of all its samples.
   std::vector<std::uint64_t> ends_;
   std::vector<std::uint64_t> points_;
   /// The end in the file and the hash of each block.
   std::vector<std::uint64_t> table_;
 };
 
-/// A sidecar that is mapped. Header and table are verified when it is opened, and each block when
+/// A memory-mapped sidecar. Header and table are verified when it is opened, and each block when
 /// one of its samples is first requested, once per process. Thread-safe, without locks.
 class PRECAST_API JpegSidecar {
  public:
@@ -70,8 +71,8 @@ class PRECAST_API JpegSidecar {
   /// another dataset.
   JpegSidecar(const std::filesystem::path& path, const std::string& fingerprint,
               std::uint64_t samples);
-  /// Reads a sidecar in memory. Borrows `bytes`, whose address must be a multiple of 8. Does not
-  /// log damaged blocks.
+  /// Reads a sidecar that is already in memory. Borrows `bytes`, whose address must be a multiple
+  /// of 8. Does not log damaged blocks.
   JpegSidecar(std::span<const std::byte> bytes, const std::string& fingerprint,
               std::uint64_t samples);
 

@@ -16,7 +16,7 @@ HWY_BEFORE_NAMESPACE();
 namespace precast::data::HWY_NAMESPACE {
 namespace {
 
-/// The bit that is set in places after the block's coefficients.
+/// This bit of a place's number is set for the unused places after a block's coefficients.
 constexpr std::uint64_t kPastBlock = 64;
 static_assert(2 * kPastBlock == kBlockPositions);
 
@@ -101,7 +101,7 @@ HWY_INLINE void apply_entry(LaneScan& scan, const LaneEntry* const* ac,
 }
 
 /// Decodes the last entries of a lane again, up to the lane's end, without writing coefficients.
-/// @return the position at which the last block ends.
+/// @return the bit at which the last block ends.
 template <int kBits>
 HWY_NOINLINE HWY_ATTR std::uint64_t find_end(LaneScan& scan, LaneState lane, std::uint64_t end) {
   while (lane.position < end) {

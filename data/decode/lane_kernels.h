@@ -10,7 +10,7 @@ namespace precast::data {
 
 /// A lane: a segment of a scan that is decoded in an interleaved loop with other segments.
 struct Lane {
-  /// Position of the next bit, in the bytes of LaneScan.
+  /// The next bit, as an index into the bits of LaneScan::bytes.
   std::uint64_t bit = 0;
   /// kBlockPositions * block + zigzag index of the next coefficient; kBlockPositions * block - 1
   /// before the block.
@@ -18,13 +18,13 @@ struct Lane {
   /// `position` after the last block. A lane that has reached it may have decoded up to kMaxOverrun
   /// more entries.
   std::uint64_t end = 0;
-  /// The position at which the last block ended. Set when the lane has reached its end.
+  /// The bit at which the last block ended. Set when the lane has reached `end`.
   std::uint64_t end_bit = 0;
   const LaneEntry* table = nullptr;
 };
 inline constexpr std::size_t kMaxOverrun = 2;
 
-/// A block's coefficients in zigzag order, and the places after them, which stay unused.
+/// A block's coefficients in zigzag order, followed by the unused places (kBlockPositions).
 struct alignas(64) LaneBlock {
   std::int16_t coefficients[64] = {};
   std::int16_t after[kBlockPositions - 64];
@@ -41,7 +41,7 @@ struct LaneScan {
   const LaneEntry* const* ac = nullptr;
   const LaneEntry* const* next_dc = nullptr;
   const LaneTables* tables = nullptr;
-  /// Set if there is a code that does not exist, or a block of more than 64 coefficients.
+  /// Set if a code does not exist, or if a block has more than 64 coefficients.
   bool damaged = false;
 };
 

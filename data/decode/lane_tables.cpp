@@ -43,7 +43,7 @@ LaneEntry entry_of(Symbol symbol, std::uint64_t bits, unsigned known, bool is_dc
   if (is_dc) {
     entry.advance = 2;
   } else if (HuffmanTable::advance(symbol) == HuffmanTable::kEndOfBlock) {
-    // Writes a zero at the next place, which already contains zero.
+    // There is no coefficient, so a zero is written to the next place, which already contains zero.
     entry.advance = 1;
     entry.end = kLastPosition;
   } else {

@@ -37,13 +37,13 @@ inline constexpr std::uint8_t kLastPosition = kBlockPositions - 1;
 struct alignas(8) LaneEntry {
   /// Bits of both symbols and their coefficients, at most kMaxBits.
   std::uint8_t bits = 0;
-  /// Places from the previous coefficient to the first coefficient of this entry. 2 for DC, because
-  /// the place at the end of a block is one before the next block's first place. kNone or more
-  /// means a symbol that an entry cannot describe: the resulting place is past the block, and the
-  /// symbol is then read alone (LaneTables::symbol()).
+  /// Number of places by which the first coefficient advances Lane::position. 2 for DC, because the
+  /// position before a block is one below the block's first place. With kNone or more, the entry
+  /// cannot describe the symbol: the new position is past the block's coefficients, so the symbol
+  /// is read alone (LaneTables::symbol()).
   std::uint8_t advance = kNone;
-  /// Number of bits by which the window, without the lookup's bits, is shifted right to get the
-  /// remaining bits of the first coefficient.
+  /// The scan's next 64 bits, with those of the lookup set to 0, are shifted right by this number
+  /// to get the remaining bits of the first coefficient.
   std::uint8_t shift = 63;
   /// kLastPosition if the last symbol ends the block, else 0.
   std::uint8_t end = 0;
@@ -81,7 +81,7 @@ class PRECAST_API LaneTables {
   /// lookup.
   LaneTables(std::span<const HuffmanTable> tables, int bits);
 
-  /// Whether this object was made from the same tables.
+  /// Whether this object was built from the same codes.
   [[nodiscard]] bool has_same_codes(std::span<const HuffmanTable> tables) const;
 
   [[nodiscard]] int bits() const { return bits_; }
@@ -106,8 +106,8 @@ class PRECAST_API LaneTables {
   std::vector<LaneEntry> entries_;
 };
 
-/// The LaneTables of recent images. Making them takes about as long as decoding an image, so they
-/// are made only when Huffman tables occur again.
+/// The LaneTables of recent images. Building them takes about as long as decoding an image, so they
+/// are built only when the same Huffman tables occur again.
 class PRECAST_API LaneTableCache {
  public:
   /// @return null if no recent image had these tables.

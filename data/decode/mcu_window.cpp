@@ -7,8 +7,9 @@
 namespace precast::data {
 namespace {
 
-/// The MCUs along one axis that pixels [first, end) of `size` need. A pixel between two subsampled
-/// chroma samples is computed from both, so one more sample on each side is needed.
+/// Returns the first and the end MCU that pixels [first, end) need, along an axis of `size` pixels.
+/// A pixel between two subsampled chroma samples is computed from both, so one more sample on each
+/// side is needed.
 std::pair<std::size_t, std::size_t> mcu_range(int first, int end, int size, int sampling) {
   if (sampling == 1) {
     return {static_cast<std::size_t>(first / 8), static_cast<std::size_t>((end - 1) / 8 + 1)};

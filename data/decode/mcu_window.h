@@ -13,8 +13,8 @@ struct McuWindow {
   std::size_t rows = 0, columns = 0;
 };
 
-/// The window includes the MCUs that are needed to upsample the region's chroma. @param region
-/// inside the image.
+/// Returns the MCUs that the region needs, including those that are needed to upsample its chroma.
+/// @param region inside the image.
 McuWindow mcu_window(const BaselineHeader& header, const Rect& region);
 
 }  // namespace precast::data

@@ -15,8 +15,8 @@ enum class JpegDct { ifast, islow };
 
 inline constexpr std::size_t kMaxMcuBlocks = 6;
 
-/// Coefficients of two blocks side by side: [8 rows][2 blocks][8 columns], followed by memory for
-/// values that are not coefficients.
+/// Coefficients of two blocks side by side: [8 rows][2 blocks][8 columns], followed by scratch
+/// memory: the symbol that ends a block is stored there, so that storing needs no check.
 struct alignas(64) BlockPair {
   std::int16_t values[128 + 32] = {};
 };

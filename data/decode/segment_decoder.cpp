@@ -28,7 +28,7 @@ void grow(std::vector<T>& memory, std::size_t size) {
 struct Unstuffed {
   std::size_t size = 0;
   std::size_t read = 0;
-  /// The copy stopped before a 0xFF that is not followed by a stuffed zero.
+  /// Whether the copy stopped before a 0xFF that is not followed by a stuffed zero.
   bool at_marker = false;
 };
 
@@ -182,8 +182,8 @@ bool SegmentDecoder::plan_segment(std::size_t row, std::size_t segment, std::siz
 bool SegmentDecoder::unstuff_segment(std::size_t first, const ScanCheckpoint* next,
                                      std::size_t blocks, Segment& out) {
   const std::size_t max_bytes = blocks * kBytesPerBlock + kBytesAhead;
-  // The end of the scan's last segment is not known: take as many bytes as it can need, twice,
-  // because a stuffed zero may follow each byte.
+  // The end of the scan's last segment is not known, so take twice the bytes that its blocks can
+  // need: a stuffed zero may follow each byte.
   std::size_t end = next != nullptr ? next->bit / 8 : first + 2 * max_bytes;
   if (first >= scan_.bytes.size() || (next != nullptr && end >= scan_.bytes.size())) return false;
   end = std::min(end, scan_.bytes.size());

@@ -27,11 +27,11 @@ struct SegmentedScan {
 };
 
 /// Decodes the coefficients of a window of MCUs, starting at checkpoints. Decodes a few rows of
-/// MCUs at a time, so that their coefficients stay in the cache, and the segments of these rows
-/// (from one checkpoint to the next) in lanes. A segment that is decoded up to the next checkpoint
-/// must end at that checkpoint's bit, with its DC coefficients. Reads and writes nothing outside
-/// its memory, whatever the scan and the checkpoints contain. Keeps its buffers between calls, so
-/// use one decoder per thread.
+/// MCUs at a time, so that their coefficients stay in the cache. The segments of these rows (from
+/// one checkpoint to the next) are decoded in lanes. A segment that is decoded up to the next
+/// checkpoint must end at that checkpoint's bit, with its DC coefficients. Reads and writes nothing
+/// outside its memory, whatever the scan and the checkpoints contain. Keeps its buffers between
+/// calls, so use one decoder per thread.
 class SegmentDecoder {
  public:
   explicit SegmentDecoder(LaneShape shape) : shape_(shape) {}
@@ -42,9 +42,9 @@ class SegmentDecoder {
   bool begin(const SegmentedScan& scan, std::span<const HuffmanTable> tables);
 
   /// Decodes a row of MCUs; call it for all rows of the window, from top to bottom.
-  /// @return the blocks of the window's MCUs, with DC coefficients. The caller must clear them, as
-  /// transform_blocks() does. Null if a segment is damaged or does not match its checkpoints; then
-  /// call cancel().
+  /// @return the blocks of the window's MCUs, with DC coefficients instead of differences. The
+  /// caller must clear the blocks, as transform_blocks() does. Null if a segment is damaged or does
+  /// not match its checkpoints; then call cancel().
   LaneBlock* decode_row(std::size_t row);
 
   /// Clears the decoded blocks.
@@ -53,8 +53,8 @@ class SegmentDecoder {
  private:
   struct Segment {
     Lane lane;
-    /// Position of the next checkpoint. Only an upper limit if the segment is not decoded to its
-    /// end or is the last one.
+    /// The bit of the next checkpoint. If the segment is not decoded to its end, or is the scan's
+    /// last one, only an upper limit.
     std::uint64_t end_bit = 0;
     bool ends_exactly = false;
     /// Index of the block after the row's last one.
@@ -83,7 +83,7 @@ class SegmentDecoder {
   /// after the last one.
   std::size_t segments_ = 0, first_segment_ = 0, end_segment_ = 0;
   std::size_t batch_rows_ = 0;
-  /// Rows of MCUs in memory.
+  /// The rows of MCUs whose coefficients are in memory: [batch_begin_, batch_end_).
   std::size_t batch_begin_ = 0, batch_end_ = 0;
   std::vector<std::uint8_t> bytes_;
   std::size_t used_bytes_ = 0;

@@ -19,18 +19,19 @@ using Table = HuffmanTable;
 /// Number of lookups per refill; each finds several symbols.
 constexpr int kLookups = 3;
 static_assert(kLookups * Table::kMaxSkippedBits <= kRefilledBits);
-/// The sum of places (Skipper::k) shows why a block ended. kLast: its last place was reached. From
-/// kFirstOfEnd to kPastEnd - 1: its end-of-block symbol was read. From kNotSkipped on: a symbol
-/// could not be determined. Other values: symbols of the next block were counted as symbols of this
-/// block.
+/// Skipper::k, the number of places advanced in the block, shows why the block ended. kLast: the
+/// block's last place was reached. From kFirstOfEnd to kPastEnd - 1: its end-of-block symbol was
+/// read. From kNotSkipped on: the last lookup could not determine a symbol. Other values: the last
+/// lookup went past the end of the block, usually into symbols of the next block; end_block()
+/// undoes it.
 constexpr unsigned kPastEnd = kFirstOfEnd + kLast;
 static_assert(kLast - 1 + Table::kMaxSkipped < kFirstOfEnd &&
               kLast - 1 + Table::kMaxSkipped + kFirstOfEnd < Table::kNotSkipped);
 
-/// A stream of blocks that are skipped, mostly several symbols at a time.
+/// Skips over a stream of blocks, mostly several symbols at a time.
 struct Skipper {
   BitReader reader;
-  /// Blocks so far, and the next block's index in its MCU.
+  /// Number of skipped blocks, and the index of the next block in its MCU.
   std::size_t read = 0, block = 0;
   const HuffmanTable* table = nullptr;
   /// Places advanced in the block; from kLast on, shows why the block ended (kPastEnd).
@@ -59,11 +60,12 @@ HWY_INLINE void unread_bits(BitReader& reader, unsigned bits) {
 
 enum class BlockEnd { none, here, damaged };
 
-/// Call when skip_symbols() has reached the block's last place or gone past it.
+/// Determines whether the block has ended. Call when skip_symbols() has reached or passed the
+/// block's last place.
 HWY_INLINE BlockEnd end_block(Skipper& skipper) {
   const unsigned k = skipper.k;
   if (k == kLast || (k >= kFirstOfEnd && k < kPastEnd)) return BlockEnd::here;
-  // Repeat the step with a single symbol.
+  // Undo the last lookup, and read only its first symbol.
   unread_bits(skipper.reader, skipper.last_entry & 63U);
   skipper.k -= skipper.last_entry >> 8;
   refill(skipper.reader);
@@ -120,7 +122,7 @@ constexpr std::ptrdiff_t kMinBytes = 1024;
 /// Bytes for the longest block, 27 + 63 * 26 bits, and for the data that is read ahead.
 constexpr std::ptrdiff_t kBlockBytes = 256;
 
-/// The stream that starts inside the scan, as if an MCU began there.
+/// The speculative stream: it starts inside the scan, as if an MCU began there.
 struct Speculation {
   Skipper skipper;
   /// Where the stream starts; moved forward if no block can start there.
@@ -132,9 +134,9 @@ struct Speculation {
   std::array<std::size_t, 1024> ends;
 };
 
-/// Starts the guess at the next possible position. @return false if there is none.
+/// Starts the speculative stream at the next possible position. @return false if there is none.
 HWY_INLINE bool begin_speculation(const ScanState& state, Speculation& speculation) {
-  speculation.skipper = {};  // If no position is left, there is nothing to join.
+  speculation.skipper = {};  // If no position is left, synchronize() must find no blocks.
   for (; speculation.begin < speculation.limit; ++speculation.begin) {
     speculation.skipper.reader.start(speculation.begin, 0);
     if (begin_next(state, speculation.skipper)) return true;
@@ -150,7 +152,8 @@ HWY_INLINE void count_speculated(const ScanState& state, const std::uint8_t* ori
   count_block(state, skipper);
 }
 
-/// Continues the guess. Call at the end of a block, or of bits that were mistaken for a block.
+/// Continues the speculative stream. Call at the end of a block, or of bits that were mistaken for
+/// a block.
 /// @return false at the limit.
 HWY_INLINE bool continue_speculation(const ScanState& state, const std::uint8_t* origin,
                                      Speculation& speculation) {
@@ -178,8 +181,8 @@ HWY_INLINE void skip_symbols_in_both(Skipper& a, Skipper& b) {
   }
 }
 
-/// Skips blocks of both streams until the first stream has reached the start of the guess, or the
-/// guess has reached its limit. @return false if the first stream is damaged.
+/// Skips blocks of both streams until the first stream has reached the start of the speculative
+/// one, or the speculative one has reached its limit. @return false if the first stream is damaged.
 bool skip_both(const ScanState& state, const std::uint8_t* origin, Skipper& first,
                Speculation& speculation) {
   if (!begin_next(state, first)) return false;
@@ -229,9 +232,9 @@ bool have_same_tables(const ScanState& state) {
                      });
 }
 
-/// Continues the first stream until a block ends where a block of the guess ended, at the same
-/// index in an MCU. From there on, both streams are the same, so `first` continues where the guess
-/// ended.
+/// Continues the first stream until a block ends where a block of the speculative stream ended, at
+/// the same index in an MCU. From there on, both streams are the same, so `first` continues where
+/// the speculative stream ended.
 bool synchronize(const ScanState& state, const std::uint8_t* origin, Skipper& first,
                  const Speculation& speculation) {
   const std::size_t period = have_same_tables(state) ? 1 : state.blocks;

@@ -18,9 +18,9 @@ PRECAST_API ScanProgress skip_mcus(ScanState& state, std::size_t mcus);
 /// are self-synchronising: a decoder that starts at any bit soon finds the start of a code (Klein
 /// and Wiseman, "Parallel Huffman decoding with applications to JPEG files", The Computer Journal
 /// 46, 2003).
-/// @return false for damage as defined by decode_mcus(), if state.limit comes before the last
-/// block, or if more than `blocks` blocks were skipped before the halves met. The caller checks
-/// what follows the last block.
+/// @return false if the scan is damaged (ScanProgress::damaged), if state.limit comes before the
+/// last block, or if more than `blocks` blocks were skipped before the halves met. The caller
+/// checks what follows the last block.
 PRECAST_API bool skip_scan(ScanState& state, std::size_t blocks);
 
 }  // namespace precast::data

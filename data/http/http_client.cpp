@@ -28,7 +28,7 @@ constexpr double kMaxBackoffS = 10;
 /// The longest time until a wait notices HttpOptions::cancel.
 constexpr std::chrono::milliseconds kCancelPoll{50};
 constexpr long kMaxRedirects = 5;
-/// Bodies of error pages up to this size are read, so that the connection can be kept.
+/// Bodies of error pages up to this size are read, so that the connection can be used again.
 constexpr std::size_t kMaxErrorBodyBytes = std::size_t{64} << 10;
 
 bool is_transient(CURLcode code) {
@@ -68,8 +68,8 @@ bool is_transient(long status) {
   return status == 408 || status == 429 || status >= 500;
 }
 
-/// The value of a header line `Name: value`, if its name is `name`, ignoring case. @param name in
-/// lower case
+/// Returns the value of a header line `Name: value`; nothing if the name is not `name`. Ignores
+/// case. @param name in lower case
 std::optional<std::string> value_of(std::string_view line, std::string_view name) {
   if (line.size() <= name.size() || line[name.size()] != ':') return std::nullopt;
   const auto same = [](char a, char b) { return a == (b >= 'A' && b <= 'Z' ? b - 'A' + 'a' : b); };
@@ -81,16 +81,16 @@ std::optional<std::string> value_of(std::string_view line, std::string_view name
   return std::string(line.substr(first, line.find_last_not_of(kSpace) - first + 1));
 }
 
-/// The length of the whole file in `bytes FIRST-LAST/LENGTH` or `bytes */LENGTH`.
+/// Returns the length of the whole file from `bytes FIRST-LAST/LENGTH` or `bytes */LENGTH`.
 std::optional<std::uint64_t> total_of(std::string_view content_range) {
   const std::size_t slash = content_range.rfind('/');
   if (slash == std::string_view::npos) return std::nullopt;
   return parse_number<std::uint64_t>(content_range.substr(slash + 1));
 }
 
-/// The user's file of trusted certificates, from the environment variables of the curl command and
-/// of Python; libcurl itself reads neither. Null if there is none: libcurl then uses the system's
-/// certificates.
+/// Returns the path of the user's trusted certificates from the environment variables that the curl
+/// command and Python read; libcurl itself reads neither. Null if none is set: libcurl then uses
+/// the system's certificates.
 const char* trusted_certificates() {
   for (const char* name : {"CURL_CA_BUNDLE", "SSL_CERT_FILE"}) {
     const char* const path = std::getenv(name);
@@ -120,7 +120,7 @@ std::string redacted_url(std::string_view url) {
   return redacted + std::string(url.substr(0, url.find_first_of("?#")));
 }
 
-/// The response to one request, while it arrives.
+/// Receives the response to one request.
 struct HttpClient::Response {
   CURL* curl = nullptr;
   std::span<std::byte> to;
@@ -167,8 +167,7 @@ struct HttpClient::Response {
   }
 };
 
-/// Takes an idle connection, or makes a new one; the destructor adds the connection to the idle
-/// ones.
+/// An idle connection or, if there is none, a new one. The destructor makes it idle again.
 class HttpClient::Connection {
  public:
   explicit Connection(HttpClient& client) : client_(client) {
@@ -379,7 +378,8 @@ void HttpClient::back_off(int attempt) {
 void HttpClient::wait(double seconds) {
   using Seconds = std::chrono::duration<double>;
   std::unique_lock lock(mutex_);
-  // A signal handler, which may set HttpOptions::cancel, cannot wake this thread.
+  // Wait in short intervals, because a signal handler that sets HttpOptions::cancel cannot wake
+  // this thread.
   for (Seconds left(seconds); left.count() > 0 && !interrupted(); left -= kCancelPoll)
     wake_.wait_for(lock, std::min<Seconds>(left, kCancelPoll));
 }

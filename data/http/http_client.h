@@ -35,14 +35,14 @@ struct HttpOptions {
 /// Identifies one version of a file on a server.
 struct HttpVersion {
   std::uint64_t size = 0;
-  /// Empty if the server does not send the header; open() accepts only one empty header. @{
+  /// Empty if the server does not send the header. If both are empty, open() fails. @{
   std::string etag;
   std::string last_modified;
   /// @}
   bool operator==(const HttpVersion&) const = default;
 };
 
-/// Nothing at the URL has responded, not even with an error or a redirect.
+/// Thrown if nothing at the URL has responded, not even with an error or a redirect.
 class PRECAST_API NoResponse : public IoError {
  public:
   using IoError::IoError;
@@ -51,14 +51,14 @@ class PRECAST_API NoResponse : public IoError {
 
 /// Whether a dataset's name is an `http://` or `https://` URL.
 [[nodiscard]] PRECAST_API bool is_url(std::string_view name);
-/// The URL for messages: without user name, password and query, which may be secrets.
+/// Returns the URL for messages: without user name, password and query, which may be secrets.
 [[nodiscard]] PRECAST_API std::string redacted_url(std::string_view url);
 
 /// Reads ranges of one file with HTTP range requests (RFC 9110, section 14), over connections that
 /// are kept open. Repeats a request after status 408, 429 or 5xx, after a failed or interrupted
-/// connection, and after a body that is too short. It first waits, with exponential backoff or for
-/// the time that Retry-After gives. A repeated request continues after the bytes that have arrived.
-/// Thread-safe; threads that read at the same time use separate connections.
+/// connection, and after a body that is too short. Before that, it waits, with exponential backoff
+/// or for the time that Retry-After gives. A repeated request continues after the bytes that have
+/// arrived. Thread-safe; threads that read at the same time use separate connections.
 class PRECAST_API HttpClient {
  public:
   explicit HttpClient(std::string url, const HttpOptions& options = {});
@@ -97,7 +97,7 @@ class PRECAST_API HttpClient {
   struct Response;
   class Connection;
 
-  /// How long requests are repeated until the server has responded once.
+  /// How long requests are repeated while the server has never responded.
   [[nodiscard]] double first_retry_s() const {
     return std::min(options_.open_retry_s, options_.retry_s);
   }
@@ -117,7 +117,7 @@ class PRECAST_API HttpClient {
   const HttpOptions options_;
   HttpVersion version_;
   bool opened_ = false;
-  /// Whether there has been a response to a request.
+  /// Whether the server has ever responded.
   std::atomic<bool> responded_{false};
   std::atomic<std::uint64_t> bytes_received_{0};
   std::atomic<int> interrupted_{0};

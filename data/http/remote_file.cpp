@@ -95,7 +95,7 @@ std::exception_ptr RemoteFile::fetch(std::span<const RemoteValue> values) {
   try {
     fetch_now(values);
   } catch (const DataError&) {
-    // An error of one value: ensure() tries again and reports the error.
+    // Only single values are damaged. ensure() fetches each of them again and reports its error.
   } catch (...) {
     return std::current_exception();
   }
@@ -124,8 +124,8 @@ void RemoteFile::fetch_now(std::span<const RemoteValue> values) {
       fetch_missing(own);
     }
   } catch (const DataError&) {
-    // An error of one value: threads that wait for other values of this request fetch them
-    // themselves.
+    // Only single values are damaged. Threads that wait for other values of this request fetch
+    // those themselves.
     failure = std::current_exception();
   } catch (...) {
     failure = flight->failure = std::current_exception();

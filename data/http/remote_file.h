@@ -25,8 +25,8 @@ struct RemoteOptions {
   std::filesystem::path cache = {};
 };
 
-/// $XDG_CACHE_HOME/precast, or ~/.cache/precast. @throws ConfigError if neither XDG_CACHE_HOME (an
-/// absolute path) nor HOME is set
+/// Returns $XDG_CACHE_HOME/precast, or ~/.cache/precast if XDG_CACHE_HOME is not an absolute path.
+/// @throws ConfigError if HOME is not set either
 [[nodiscard]] PRECAST_API std::filesystem::path default_cache_folder();
 
 /// A value of a sample in a remote file.
@@ -45,10 +45,10 @@ struct RemoteValue {
 /// so that a part is normally fetched only once. Thread-safe except for set_values().
 class PRECAST_API RemoteFile {
  public:
-  /// Asks the server for the file's version, and opens or creates the local copy of this version.
-  /// If there is no response, and one version of this file has a copy, warns and uses this copy:
-  /// only reading a missing part is then an error. @throws IoError; ConfigError as
-  /// default_cache_folder()
+  /// Requests the file's version from the server, and opens or creates the local copy of this
+  /// version. If there is no response, and there is a copy of exactly one version of the file,
+  /// warns and uses this copy: only reading a missing part is then an error. @throws IoError, and
+  /// the errors of default_cache_folder()
   RemoteFile(const std::string& url, const RemoteOptions& options);
   RemoteFile(const RemoteFile&) = delete;
   RemoteFile& operator=(const RemoteFile&) = delete;
@@ -93,7 +93,7 @@ class PRECAST_API RemoteFile {
   [[nodiscard]] double seconds_waited() const { return 1e-9 * static_cast<double>(waited_ns_); }
 
  private:
-  /// Values that one thread is fetching.
+  /// The state of a fetch by one thread, for threads that wait for the same values.
   struct Flight {
     bool done = false;
     std::exception_ptr failure;
@@ -101,8 +101,8 @@ class PRECAST_API RemoteFile {
 
   void wait_for(const RemoteValue& value);
   void fetch_now(std::span<const RemoteValue> values);
-  /// Adds the values that no other thread is fetching to `own`, which must have the capacity for
-  /// them.
+  /// Adds the missing values that no other thread is fetching to `own`, and registers them as
+  /// fetched by this thread (`flight`). `own` must have the capacity for them.
   void claim(std::span<const RemoteValue> values, const std::shared_ptr<Flight>& flight,
              std::vector<RemoteValue>& own);
   /// If another thread is fetching the value, waits until it has finished. @throws the error of

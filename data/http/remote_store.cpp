@@ -79,7 +79,7 @@ bool is_signature_parameter(std::string_view parameter) {
          std::ranges::find(kNames, name) != std::end(kNames);
 }
 
-/// The part of the URL that identifies the file: without user name, password and signature.
+/// Returns the part of the URL that identifies the file: without user name, password and signature.
 std::string identity_of(std::string_view url) {
   std::string identity = redacted_url(url);
   url = url.substr(0, url.find('#'));
@@ -107,7 +107,8 @@ std::string folder_name(const std::string& url, const HttpVersion& version) {
   return fmt::format("{}-{:016x}{:016x}", name, hash.high64, hash.low64);
 }
 
-/// The file in the copy's folder with the version: size, ETag and Last-Modified, one a line.
+/// Name of the file that contains the version of a copy: size, ETag and Last-Modified, one per
+/// line.
 constexpr const char* kVersionFile = "version";
 
 std::optional<HttpVersion> read_version(const std::filesystem::path& folder) {

@@ -17,18 +17,18 @@
 
 namespace precast::data {
 
-/// XXH3-64 of bytes, but 1 instead of 0, because 0 means that there is no hash.
+/// Returns the XXH3-64 of `bytes`, but 1 instead of 0, because 0 means that there is no hash.
 [[nodiscard]] std::uint64_t stored_hash(std::span<const std::byte> bytes);
 
 /// Whether a file system of this type (statfs's f_type) is on a network: NFS, Lustre, GPFS, SMB,
-/// Ceph, BeeGFS, AFS or 9p. FUSE may be on a network, and is not included.
+/// Ceph, BeeGFS, AFS or 9p. False for FUSE, although it may be on a network.
 [[nodiscard]] PRECAST_API bool is_network_file_system(std::uint64_t type);
 
 /// The copy on disk of one version of a remote file: a sparse file with the parts that were
 /// fetched, and next to it a mapped file with the hash of each part. A part counts as fetched if
 /// its bytes match its hash. The bytes are written before the hash, so an interrupted write is
-/// noticed. All processes on a host share the copy. Thread-safe except for resize_values(); threads
-/// must not write the same range at the same time, which RangeLock does not prevent.
+/// noticed. All processes on a host share the copy. Thread-safe except for resize_values(). Threads
+/// must not write the same range at the same time; RangeLock does not prevent this.
 class RemoteStore {
  public:
   /// Opens or creates the copy of this version, in a separate folder under `cache`. URLs that
@@ -41,7 +41,8 @@ class RemoteStore {
   RemoteStore& operator=(const RemoteStore&) = delete;
   ~RemoteStore();
 
-  /// The version of the copy of this URL's file; nothing if there is no copy, or several.
+  /// Returns the version of the file at this URL that has a copy; nothing if no version or several
+  /// versions have one.
   [[nodiscard]] static std::optional<HttpVersion> cached_version(const std::filesystem::path& cache,
                                                                  const std::string& url);
 

@@ -35,7 +35,7 @@ struct ImageView {
 };
 
 /// Borrowed pixels in planes of uint8: red, green and blue, each [height, width], rows `stride`
-/// bytes apart. The planes of a grey image may be one plane.
+/// bytes apart. For a grey image, all three may be the same plane.
 struct PlanarView {
   std::array<const std::uint8_t*, 3> planes{};
   int height = 0;

@@ -10,11 +10,10 @@
 
 namespace precast::data {
 
-/// Detects the format from a file's first bytes. In JPEG files, only the first three bytes are
-/// always the same.
+/// Detects the format from a file's first bytes.
 [[nodiscard]] PRECAST_API ImageFormat image_format(std::span<const std::byte> file);
-/// The format that the extension of a file's name implies: .jpg, .jpeg, .png or .webp, in any case
-/// of letters; unknown for all other names.
+/// Returns the format that the extension of a file's name implies: .jpg, .jpeg, .png or .webp,
+/// ignoring case; unknown for all other names.
 [[nodiscard]] PRECAST_API ImageFormat format_from_extension(std::string_view name);
 
 /// Properties of an image file besides its pixels.
@@ -25,7 +24,7 @@ struct ImageFileFacts {
   bool cmyk = false;
   /// The image has an alpha channel, which was dropped.
   bool alpha = false;
-  /// 16 bits per channel, of which the upper 8 are used.
+  /// The channels have 16 bits; only the upper 8 are used.
   bool sixteen_bit = false;
   /// A JPEG for which FFCV's decoder, JpegDecoder (data/decode) and decode_image_file() return the
   /// same RGB, apart from the accuracy of their inverse DCTs: 8 bits, Huffman coding, grey or YCbCr
@@ -42,8 +41,8 @@ struct ImageFileFacts {
 /// Decodes a JPEG, PNG or WebP file to RGB. The first bytes determine the format, not the file's
 /// name. The result is the same as Pillow's `Image.open(f).convert("RGB")`: accurate integer DCT,
 /// EXIF orientation ignored, grey repeated, CMYK read as Adobe writes it (inverted), alpha dropped,
-/// the first frame of an animation, 16 bits cut to 8. Only 16-bit grey PNGs differ: in them, Pillow
-/// turns every value above 255 (of 65,535) into white.
+/// the first frame of an animation, the upper 8 of 16 bits. Only 16-bit grey PNGs differ: in them,
+/// Pillow turns every value above 255 (of 65,535) into white.
 /// @param out overwritten; its memory is reused.
 /// @throws DataError for any other content, a truncated file, damage (except what
 /// ImageFileFacts::warnings counts), or a file above kMaxPixels or the limits in jpeg_limits.h.
@@ -62,7 +61,7 @@ struct JpegHeader {
   int height = 0;
   int width = 0;
 };
-/// @throws DataError as decode_image_file() does for a damaged header.
+/// Reads the header of a JPEG. @throws DataError if it is damaged.
 [[nodiscard]] JpegHeader read_jpeg_header(std::span<const std::byte> file);
 
 /// Sets the size of `out` to width x height and allocates its pixels. @throws DataError if width or

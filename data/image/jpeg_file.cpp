@@ -89,13 +89,13 @@ int orientation_of(const jpeg_decompress_struct& state) {
 /// Whether TurboJPEG, and therefore FFCV, supports the chroma subsampling: 1, 1/2 or 1/4 of the
 /// luma samples horizontally (1/4 only without vertical subsampling), 1 or 1/2 vertically.
 bool has_common_subsampling(const jpeg_decompress_struct& state) {
-  const jpeg_component_info& light = state.comp_info[0];
+  const jpeg_component_info& luma = state.comp_info[0];
   for (int i = 1; i < state.num_components; ++i) {
-    const jpeg_component_info& colour = state.comp_info[i];
-    if (colour.h_samp_factor != 1 || colour.v_samp_factor != 1) return false;
+    const jpeg_component_info& chroma = state.comp_info[i];
+    if (chroma.h_samp_factor != 1 || chroma.v_samp_factor != 1) return false;
   }
-  const int across = light.h_samp_factor;
-  const int down = light.v_samp_factor;
+  const int across = luma.h_samp_factor;
+  const int down = luma.v_samp_factor;
   return (across <= 2 && down <= 2) || (across == 4 && down == 1);
 }
 

@@ -9,14 +9,14 @@
 
 namespace precast::data {
 
-/// Per-channel mean and standard deviation of pixels in 0..255; the defaults are ImageNet's. Three
-/// numbers each, or one for pixels of one channel.
+/// Per-channel mean and standard deviation of pixels in 0..255; the defaults are ImageNet's. Each
+/// has three numbers, or one number for images with one channel.
 struct NormalizeOptions {
   std::vector<double> mean = {0.485 * 255, 0.456 * 255, 0.406 * 255};
   std::vector<double> std = {0.229 * 255, 0.224 * 255, 0.225 * 255};
 
-  /// ImageNet's values for luma: the averages of the three channels' means and standard deviations,
-  /// with the weights of luma.
+  /// Returns ImageNet's values for luma: weighted averages of the three channels' means and
+  /// standard deviations, with the weights of luma.
   [[nodiscard]] PRECAST_API static NormalizeOptions of_luma();
   /// The values for channel c, 0 to 2. @{
   [[nodiscard]] double mean_of(std::size_t c) const { return mean.at(mean.size() == 1 ? 0 : c); }

@@ -78,7 +78,7 @@ HWY_INLINE void convert_three(D d, const std::uint8_t* in, const Normalize::Cons
   }
 }
 
-/// @return the number of values converted: all, or none if there are too few for one step.
+/// @return the number of values converted: `count`, or 0 if `count` is less than one step.
 template <Formula kFormula, typename Out>
 std::size_t convert_vectors(const std::uint8_t* in, std::size_t count,
                             const Normalize::Constants& constants, Out* out) {
@@ -87,8 +87,9 @@ std::size_t convert_vectors(const std::uint8_t* in, std::size_t count,
   if (count < step) return 0;
   std::size_t i = 0;
   for (; i + step <= count; i += step) convert_three<kFormula>(d, in + i, constants, out + i);
-  // Convert the rest in one step that ends at `count`; its first values are converted again. For
-  // interleaved channels, `count` and `step` are multiples of 3, so the constants still match.
+  // Convert the remaining values in one step that ends at `count`; its first values are converted
+  // again. For interleaved channels, `count` and `step` are multiples of 3, so the constants still
+  // match.
   if (i < count) convert_three<kFormula>(d, in + count - step, constants, out + count - step);
   return count;
 }

@@ -16,7 +16,7 @@ struct PixelFormat {
   ElementType type = ElementType::u8;
   /// [channels, height, width] instead of [height, width, channels].
   bool channels_first = false;
-  /// Applied to floats, ignored for u8; null for none. Borrowed.
+  /// Applied to floats, ignored for u8. Null: no normalisation. Borrowed.
   const Normalize* normalize = nullptr;
   /// 3, or 1 for images with one value per pixel.
   int channels = 3;

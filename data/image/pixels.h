@@ -5,7 +5,7 @@
 
 namespace precast::data {
 
-/// Size of an image in memory: height x width pixels of `channels` values (3 RGB, 1 a mask).
+/// Size of an image in memory: height x width pixels of `channels` values (RGB: 3, mask: 1).
 struct PixelShape {
   int height = 0;
   int width = 0;

@@ -14,7 +14,7 @@ namespace precast::data {
 namespace {
 
 constexpr std::size_t kSignatureBytes = 8;
-/// Length, type and checksum around a chunk's data.
+/// Size of a chunk's length, type and checksum.
 constexpr std::size_t kChunkFrameBytes = 12;
 
 /// NUL-terminated names of chunks that are skipped unread: they do not affect the pixels that

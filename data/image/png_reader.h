@@ -34,7 +34,8 @@ class PRECAST_API PngReader {
 
   [[nodiscard]] std::uint64_t height() const;
   [[nodiscard]] std::uint64_t width() const;
-  /// Properties of the rows that read() returns. sixteen_bit(): whether a value has 16 bits. @{
+  /// Properties of the rows that read() writes. sixteen_bit(): whether each value has 16 bits;
+  /// otherwise it has 8. @{
   [[nodiscard]] std::uint64_t channels() const;
   [[nodiscard]] bool sixteen_bit() const;
   [[nodiscard]] std::size_t row_bytes() const;

@@ -41,8 +41,7 @@ bool has_size_of(const WebPIterator& frame) {
          found.width == frame.width && found.height == frame.height;
 }
 
-/// Decodes an animation's canvas after its first frame, without alpha: the frame, surrounded by
-/// black.
+/// Decodes the first frame of an animation, without alpha. The rest of the canvas becomes black.
 void decode_first_frame(const WebPDemuxer* demuxer, Image& out) {
   WebPIterator frame;
   bool decoded = WebPDemuxGetFrame(demuxer, 1, &frame) != 0;

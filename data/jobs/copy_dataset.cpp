@@ -15,8 +15,8 @@ namespace precast::data {
 namespace {
 
 /// Returns the arguments of a field's descriptor in the copy. The mark of a file with checksums is
-/// removed, because the copy may have no checksums. A custom field gets a tag that contains its
-/// layout.
+/// removed, because the copy may have no checksums. For a custom field, adds a tag that contains
+/// its layout.
 std::vector<std::byte> arguments_of(const BetonReader& file, std::size_t field) {
   std::vector<std::byte> arguments = arguments_without_sums(file, field);
   const FieldInfo& info = file.fields()[field];

@@ -37,7 +37,7 @@ struct DatasetCopy {
 
 /// Writes the file. Values are copied as they are stored, except for relabelled ints. Nothing is
 /// decoded, but values are checked against their checksums if the source file has any. Memory use
-/// does not grow with the number of bytes that are copied. @throws as write_dataset.
+/// does not grow with the number of bytes that are copied. @throws the errors of write_dataset().
 PRECAST_API WriteSummary copy_dataset(const std::filesystem::path& path, const DatasetCopy& copy,
                                       const WriteOptions& options);
 

@@ -18,8 +18,8 @@ struct ForEachOptions {
   /// Called about 50 times a second with the number of finished samples, on the thread that called
   /// for_each_sample().
   std::function<void(std::uint64_t)> on_progress = {};
-  /// Any thread or signal handler may set it to stop early. Errors of samples after that are
-  /// ignored.
+  /// Any thread or signal handler may set it to stop early. Errors that occur after that are
+  /// ignored. Null: not cancelled.
   const std::atomic<bool>* cancel = nullptr;
 };
 

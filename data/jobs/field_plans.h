@@ -28,9 +28,9 @@ struct FieldOptions {
                                                             FieldInputs inputs = {});
 
 /// Returns one plan for each chosen field.
-/// @param chosen the source's fields, in its order, each with the kind to write.
-/// @param first the sample that is inspected if a kind takes its description (such as the shape of
-/// an array) from a value.
+/// @param chosen the fields of the source, in the source's order, each with the kind to write.
+/// @param first the sample from which a kind reads its description, such as the shape of an array,
+/// if it needs one.
 /// @param source, registry borrowed; both must outlive the plans. @param options the options of all
 /// fields.
 [[nodiscard]] PRECAST_API std::vector<FieldPlan> plan_fields(const std::vector<SourceField>& chosen,

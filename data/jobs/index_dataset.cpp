@@ -44,7 +44,7 @@ class Indexing {
     try {
       finder_.find(image, points_);
     } catch (const DataError& error) {
-      // A damaged JPEG gets no checkpoints; the code that decodes it handles the error.
+      // A damaged JPEG has no checkpoints; the code that decodes it handles the error.
       damaged_.push_back({sample, error.what()});
     }
     index_.add(sample, points_);

@@ -31,9 +31,9 @@ struct Encoders {
 
 /// Maximum number of runs, per worker, that are encoded but not yet laid out.
 constexpr std::uint64_t kRunsPerWorker = 4;
-/// Runs are just long enough that the cost of passing one to the calling thread (some microseconds)
-/// is negligible. With longer runs, one worker would be busy with the last run while others are
-/// idle. @{
+/// Runs are just long enough that the time for passing a run to the calling thread (some
+/// microseconds) is negligible. With longer runs, one worker would be busy with the last run while
+/// others are idle. @{
 constexpr std::uint64_t kMaxRunSamples = 32;
 constexpr double kRunSeconds = 1e-3;
 /// @}
@@ -188,7 +188,7 @@ class EncodeQueue {
       for (bool is_complete = false; !is_complete;) {
         const Clock::time_point start = Clock::now();
         fill(encoders, *run);
-        // This must precede publish(): after it, another worker may own a complete run.
+        // Read this before publish(): afterwards, another worker may own the run if it is complete.
         is_complete = run->next == run->end;
         publish(*run, std::chrono::duration<double>(Clock::now() - start).count());
         if (!is_complete && !reclaim(*run)) return;

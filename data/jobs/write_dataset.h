@@ -69,14 +69,14 @@ struct WriteSummary {
   Tally tally;
 };
 
-/// Thrown when writing was cancelled; no new file is left.
+/// Thrown when writing was cancelled. No new file remains.
 class PRECAST_API Cancelled : public Error {
  public:
   Cancelled() : Error("stopped before the file was complete; nothing was written") {}
   ~Cancelled() override;
 };
 
-/// A field to write, and a function that makes its encoder. Each thread makes its own encoder.
+/// A field to write, and a function that creates its encoder. Each thread has its own encoder.
 struct FieldPlan {
   std::string name;
   std::function<std::unique_ptr<Field>()> make;
@@ -92,7 +92,7 @@ using SampleProvider = std::function<Sample(std::uint64_t i)>;
 /// byte-identical for any number of workers. The index of an older file is removed before the new
 /// file becomes visible; the new index becomes visible after it.
 /// @throws the first error in file order, with the sample's index and name; DataError if all
-/// samples are damaged; ConfigError as BetonWriter, and for an index without an image field;
+/// samples are damaged; ConfigError for an index without an image field; the errors of BetonWriter;
 /// IoError; Cancelled; DeviceError if a worker cannot be started. After any of these errors, no new
 /// file and no temporary file is left, with one exception: if only the last step of the index
 /// failed (its sync and rename), the complete dataset stays, without an index.

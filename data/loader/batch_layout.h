@@ -14,9 +14,10 @@ namespace precast::data {
 /// The position and shape of one output in a batch.
 struct OutputField {
   /// Shape of one sample: [H, W, C] or [C, H, W] for an image, empty for a number. For values that
-  /// are padded to the largest value of their batch: [the largest number of elements].
+  /// are padded to the largest value of their batch: [number of elements of the largest value in
+  /// the file].
   std::vector<std::int64_t> shape = {};
-  /// In bytes: the offset of the output in a batch's memory, and the size of one sample of it.
+  /// In bytes: the output's offset in a batch's memory, and the size of its value for one sample.
   std::size_t offset = 0;
   std::size_t sample_bytes = 0;
 };

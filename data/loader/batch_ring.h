@@ -25,12 +25,12 @@ class BatchSlot {
   [[nodiscard]] std::byte* memory() const { return memory_.get(); }
   void set_sample(std::size_t row, std::uint64_t sample) { sample_ids_[row] = sample; }
   /// @}
-  /// Records the exception that is being handled. If several samples fail, the exception of the
-  /// lowest index is kept, so that the message does not depend on the threads. @param index the
-  /// sample's index in the pass.
+  /// Records the exception that is being handled. If several samples fail, only the exception of
+  /// the sample with the lowest index is kept, so that the message does not depend on the timing of
+  /// the threads. @param index the sample's index in the pass.
   void fail(std::int64_t index);
-  /// Whether a sample before `index` has failed. The sample of `index` then need not be read: its
-  /// batch is not returned, and its exception would not be kept.
+  /// Whether a sample before `index` has failed. If so, the sample at `index` need not be read: its
+  /// batch will not be returned, and its exception would be dropped.
   [[nodiscard]] bool failed_before(std::int64_t index) const {
     return error_index_.load(std::memory_order_relaxed) < index;
   }
@@ -86,7 +86,8 @@ class BatchRing {
   /// Waits until ready() or until `deadline`. @param seconds_waited grows by the time spent
   /// waiting. @return ready().
   bool wait(std::chrono::steady_clock::time_point deadline, double& seconds_waited);
-  /// Returns the next batch, once it is full; nothing at the end of the pass and after stop().
+  /// Waits until the next batch is full, and returns it; returns nothing at the end of the pass and
+  /// after stop().
   /// @param seconds_waited grows by the time spent waiting. @throws the error of a sample in the
   /// batch; this ends the pass.
   std::optional<Filled> take(double& seconds_waited);

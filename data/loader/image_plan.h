@@ -8,11 +8,11 @@
 
 namespace precast::data {
 
-/// How one image of a batch is made from its stored pixels: crop, resize, flip, and changes that
-/// move or fill pixels. If a GPU holds the stored pixels, the loader writes plans in place of
-/// pixels (LoaderOptions::plan_images), and a kernel makes the images from them
-/// (data/torch/cuda/planned_images.h), bitwise equal to those of SampleDecoder. All members have
-/// the same size on the host and on a GPU.
+/// How one image of a batch is computed from its stored pixels: crop, resize, flip, and changes
+/// that move or fill pixels. If a GPU holds the stored pixels, the loader writes plans in place of
+/// pixels (LoaderOptions::plan_images), and a kernel computes the images from the plans
+/// (data/torch/cuda/planned_images.h). They are bitwise equal to those of SampleDecoder. All
+/// members have the same size on the host and on a GPU.
 ///
 /// A plan is followed by the tables of the resize to `side` x `side` px:
 ///
@@ -42,12 +42,12 @@ struct ImagePlan {
   /// The number of changes after the resize.
   std::int32_t edits = 0;
   std::int32_t unused = 0;
-  /// In the order in which they are made.
+  /// The changes, in the order in which they are applied.
   PixelEdit edit[kMaxEdits] = {};
 };
 
-/// The longest side, in px, of stored images that the kernel accepts: a thread block keeps one row
-/// of weighted sums in shared memory, of which every GPU has 48 KiB.
+/// The longest side, in px, of stored images that the kernel accepts: a thread block stores one row
+/// of weighted sums in shared memory; every GPU has 48 KiB of it.
 inline constexpr int kMaxPlannedWidth = 8192;
 
 /// The offsets of the tables from the start of a plan, in bytes.

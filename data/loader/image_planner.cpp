@@ -28,7 +28,8 @@ void each_size(const BetonReader& reader, std::size_t field, Visit visit) {
   }
 }
 
-/// @throws ConfigError if a side may be too long for the kernel
+/// @param longest the longest side of the field's images, px. @throws ConfigError if it is too long
+/// for the kernel
 void check_width(const BetonReader& reader, std::size_t field, int longest) {
   if (longest <= kMaxPlannedWidth) return;
   throw ConfigError(fmt::format(

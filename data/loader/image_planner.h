@@ -17,19 +17,20 @@
 
 namespace precast::data {
 
-/// Changes all image outputs to plans (ImagePlan). @throws ConfigError for files on a server; also
-/// ConfigError listing everything that a plan cannot express: images stored as JPEG or with a side
-/// above kMaxPlannedWidth, transforms that are not edits (Transform::is_edit()), more than
-/// ImagePlan::kMaxEdits transforms, `convert`, and images with one channel
+/// Changes all image outputs to plans (ImagePlan). @throws ConfigError if the file is on a server,
+/// or a ConfigError that lists everything that a plan cannot express: images that are stored as
+/// JPEG or have a side above kMaxPlannedWidth, transforms that are not edits
+/// (Transform::is_edit()), more than ImagePlan::kMaxEdits transforms, `convert`, and images with
+/// one channel
 PRECAST_API void plan_images(const BetonReader& reader, std::vector<Output>& outputs);
 
-/// The complete stored image, for a mapped file; nothing if it is damaged. Its checksum is not
-/// verified. @throws ConfigError naming the sample if it is a JPEG
+/// Returns the complete stored image of a mapped file; nothing if the image is damaged. Its
+/// checksum is not verified. @throws ConfigError naming the sample if it is a JPEG
 [[nodiscard]] PRECAST_API std::optional<StoredPixels> mapped_pixels(const BetonReader& reader,
                                                                     std::uint64_t sample,
                                                                     std::size_t field);
 
-/// The fields of the images from which plans make outputs.
+/// Returns the fields whose images are loaded as plans.
 [[nodiscard]] PRECAST_API std::set<std::size_t> planned_fields(const std::vector<Output>& outputs);
 
 /// The size of the RGB pixels of all images in planned_fields(), in bytes.
@@ -37,8 +38,8 @@ PRECAST_API void plan_images(const BetonReader& reader, std::vector<Output>& out
                                                             const std::vector<Output>& outputs);
 
 /// The size in bytes of a plan for images of `side` x `side` px; a multiple of 16. @throws
-/// ConfigError if the stored images are so large that resizing them to `side` would need floating
-/// point (more than ResizePlan::kMaxFixedTaps taps)
+/// ConfigError if the stored images are too large for a resize to `side` in fixed point (more than
+/// ResizePlan::kMaxFixedTaps taps)
 [[nodiscard]] PRECAST_API std::size_t image_plan_bytes(const ImageOutput& image, int side);
 
 /// Writes the plans of one output. Makes the same random choices as SampleDecoder. Use one per

@@ -46,8 +46,8 @@ Loader::~Loader() = default;
 
 void Loader::begin_epoch(const EpochRequest& request) {
   require(request.world > 0 && request.rank >= 0 && request.rank < request.world,
-          "a rank is below world");
-  require(request.image_size_px > 0, "images have a size");
+          "the rank is from 0 to world - 1");
+  require(request.image_size_px > 0, "the image size is above 0");
   pass_.reset();
   auto pass = std::make_unique<Pass>(*shared_, request, samples(request.world, request.rank),
                                      batches(request.world, request.rank));

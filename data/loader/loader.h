@@ -36,7 +36,7 @@ enum class OnCorrupt {
 /// Returns the number of workers for one of `local_ranks` processes that share `usable_cores`
 /// cores: an equal share of the cores, at least 1. On a host with GPUs, two cores of the share are
 /// left free: one for the thread that launches kernels and one for the thread of the backward pass.
-/// Without a GPU, none is left free, because training itself runs on these cores. Torch's thread
+/// Without a GPU, no core is left free, because training itself runs on these cores. Torch's thread
 /// count is not used, because torchrun sets OMP_NUM_THREADS=1.
 [[nodiscard]] constexpr int loader_threads(int usable_cores, int local_ranks, bool gpu_host) {
   return std::max(1, usable_cores / local_ranks - (gpu_host ? 2 : 0));
@@ -75,13 +75,14 @@ struct LoaderOptions {
   const std::atomic<bool>* cancel_copy = nullptr;
   /// For a reader with on_disk access: the memory for pages.
   std::uint64_t cache_bytes = std::uint64_t{256} << 20;
-  /// Called ten times a second while next() waits for a batch. If it returns true, next() returns
-  /// nothing. Lets a signal stop a process that waits. Not for the ranks of a run, which must stop
-  /// together.
+  /// Called ten times a second while next() waits for a batch; if it returns true, next() returns
+  /// nothing. With it, a signal can stop a waiting process. Do not set it for the ranks of a run:
+  /// they must stop together.
   std::function<bool()> stopped = {};
 };
 
-/// The outputs of a loader with these options. @throws as resolve_outputs() and plan_images()
+/// The outputs of a loader with these options. @throws the errors of resolve_outputs() and
+/// plan_images()
 [[nodiscard]] PRECAST_API std::vector<Output> outputs_of_loader(const BetonReader& reader,
                                                                 const Pipeline& pipeline,
                                                                 const LoaderOptions& options);
@@ -116,10 +117,10 @@ struct LoaderStatistics {
   /// One per worker.
   std::vector<WorkerStatistics> workers;
   std::int64_t samples = 0;
-  /// Total size of the blobs from which samples were made.
+  /// Total size of the blobs of these samples.
   std::uint64_t stored_bytes = 0;
-  /// With on_disk access, or for files on a server: the bytes that were read, the number of times
-  /// and the total seconds that workers waited for these reads, and the peak memory of the pages.
+  /// With on_disk access, or for files on a server: the bytes that were read; how often, and for
+  /// how many seconds in total, workers waited for these reads; and the peak memory of the pages.
   std::uint64_t disk_bytes = 0;
   std::uint64_t disk_waits = 0;
   double seconds_for_disk = 0;
@@ -149,10 +150,10 @@ class PRECAST_API Loader {
   /// Returns the next batch in order, or nothing at the end of the pass or if
   /// LoaderOptions::stopped ends the wait.
   /// @throws DataError naming file and sample if a sample of the batch is damaged (with
-  /// OnCorrupt::replace, only if all samples of the file are damaged); ConfigError if an intact
-  /// sample does not fit its output, for example because it is larger than pad_to or its number
-  /// does not fit `convert`. Such a sample is never replaced. IoError if data cannot be read from
-  /// the disk or the server. Each of these errors ends the pass.
+  /// OnCorrupt::replace, only if all samples of the file are damaged); IoError if data cannot be
+  /// read from the disk or the server; ConfigError if an intact sample does not fit its output, for
+  /// example because it is larger than pad_to or its number does not fit `convert` (such a sample
+  /// is never replaced). Each of these errors ends the pass.
   [[nodiscard]] std::optional<HostBatch> next();
   /// Whether next() would return without waiting.
   [[nodiscard]] bool ready() const;

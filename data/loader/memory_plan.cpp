@@ -101,8 +101,8 @@ MemoryPlan plan_memory(const BetonReader& reader, const Pipeline& pipeline,
     plan.decoders = static_cast<std::uint64_t>(options.workers) *
                     decoder_bytes(reader, outputs, image_size_px, options.normalize);
   }
-  // The ids of this pass, those of the next pass, and a copy while the next pass's ids are made;
-  // then the order itself.
+  // The ids of this pass, those of the next pass, and a copy while the next pass's ids are
+  // computed; then the order itself.
   plan.order = 3 * samples * sizeof(std::uint64_t);
   if (options.order) plan.order += options.order->memory_bytes();
   if (options.jpeg_index) plan.index = options.jpeg_index->max_memory_bytes();

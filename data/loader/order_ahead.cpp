@@ -35,7 +35,7 @@ void OrderAhead::prepare(std::int64_t epoch) {
       }
     });
   } catch (const std::system_error&) {
-    // If no thread can be started, the order is made when it is requested.
+    // If no thread can be started, the order is computed when it is requested.
     epoch_ = -1;
   }
 }

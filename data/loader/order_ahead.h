@@ -11,17 +11,18 @@
 namespace precast::data {
 
 /// Prepares the next epoch's order while the current one runs: shuffling a million samples takes
-/// 0.1 to 0.3 s, during which a GPU would wait. Small orders are made when they are needed. Not
+/// 0.1 to 0.3 s, during which a GPU would wait. Small orders are computed when they are needed. Not
 /// thread-safe.
 class PRECAST_API OrderAhead {
  public:
-  /// Borrows `order`. @param large orders of at least this many positions are made ahead.
+  /// Borrows `order`. @param large orders of at least this many positions are computed ahead.
   OrderAhead(const SampleOrder& order, std::uint64_t seed, std::uint64_t large = 100'000)
       : order_(order), seed_(seed), large_(large) {}
   OrderAhead(const OrderAhead&) = delete;
   OrderAhead& operator=(const OrderAhead&) = delete;
 
-  /// Returns the ids of an epoch: prepared ahead, or made now. @throws what the order throws.
+  /// Returns the ids of an epoch. Computes them now unless prepare() has already done so.
+  /// @throws the errors of the order.
   [[nodiscard]] std::vector<std::uint64_t> take(std::int64_t epoch);
   /// Starts to prepare the ids of an epoch.
   void prepare(std::int64_t epoch);

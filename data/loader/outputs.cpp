@@ -194,7 +194,8 @@ class Resolver {
         type == ElementType::f64) {
       return true;
     }
-    return fail(spec, "convert: expected i32, i64, f32 or f64 for a number, got another type");
+    return fail(spec, fmt::format("convert: expected i32, i64, f32 or f64 for a number, got {}",
+                                  element_type_name(type)));
   }
 
   /// @return whether batches can hold the field.
@@ -286,7 +287,8 @@ class Resolver {
     output.type = pipeline.type.value_or(normalize_ ? ElementType::f32 : ElementType::u8);
     if (output.type == ElementType::i32 || output.type == ElementType::i64 ||
         output.type == ElementType::f64) {
-      return fail(spec, "convert: expected u8, f32, f16 or bf16 for an image, got another type");
+      return fail(spec, fmt::format("convert: expected u8, f32, f16 or bf16 for an image, got {}",
+                                    element_type_name(output.type)));
     }
     image.channels_first = pipeline.channels_first && (chosen || normalize_);
     if (chosen ? pipeline.normalized : normalize_)
@@ -311,7 +313,8 @@ class Resolver {
     output.type = spec.type.value_or(ElementType::u8);
     if (plane && !grey) mask.sides.assign(info.shape.begin(), info.shape.end());
     if (output.type == ElementType::f16 || output.type == ElementType::bf16) {
-      return fail(spec, "convert: expected u8, i32, i64, f32 or f64 for a mask, got another type");
+      return fail(spec, fmt::format("convert: expected u8, i32, i64, f32 or f64 for a mask, got {}",
+                                    element_type_name(output.type)));
     }
     const auto image = std::ranges::find(specs, spec.geometry_of, &OutputSpec::name);
     if (image == specs.end() || !find(*image, image->field, mask.image_field)) return false;

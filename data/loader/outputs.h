@@ -17,7 +17,8 @@ namespace precast::data {
 /// An image, RGB or luma, from an image field or from a field for which holds_pixels() is true.
 struct ImageOutput {
   ImagePipeline pipeline;
-  /// Part of the key of this output's random numbers; empty: the key is the seed alone.
+  /// The name from which the seed of this output's random numbers is derived (derived_seed()), so
+  /// that views of one image differ. Empty: the loader's seed itself.
   std::string view = {};
   /// Whether the layout is [C, H, W]. Images that the consumer normalises stay [H, W, C].
   bool channels_first = false;
@@ -119,16 +120,16 @@ template <typename Kind>
 /// Whether the output's values are padded to the largest value of their batch.
 [[nodiscard]] bool is_packed(const Output& output);
 
-/// Finds the fields of `pipeline` in the file. A BytesOutput is followed by an output NAME.lengths,
-/// and a ShapedOutput by an output NAME.extents. If the pipeline lists no outputs, there is one for
-/// each field that batches can hold; however, in a file with image fields, bytes fields (with or
-/// without a tag) and JSON fields are left out. In a file without image fields, pixels fields of u8
-/// go through the image pipeline.
+/// Returns the outputs of `pipeline`, each with its field in the file. A BytesOutput is followed by
+/// an output NAME.lengths, and a ShapedOutput by an output NAME.extents. If the pipeline lists no
+/// outputs, there is one for each field that batches can hold; however, in a file with image
+/// fields, bytes fields (with or without a tag) and JSON fields are left out. In a file without
+/// image fields, pixels fields of u8 go through the image pipeline.
 /// @param normalize determines the type of images whose pipeline sets no type: normalised float32
 /// if true, otherwise u8.
 /// @throws ConfigError listing everything that does not fit the file, or all fields and their types
-/// if batches can hold none of them; DataError for damage in the first value of a pixels field,
-/// from which pixels without pad_to get their size.
+/// if batches can hold none of them; DataError if the first value of a pixels field without pad_to
+/// is damaged, because it determines the size of the output.
 [[nodiscard]] PRECAST_API std::vector<Output> resolve_outputs(const BetonReader& reader,
                                                               const Pipeline& pipeline,
                                                               bool normalize);

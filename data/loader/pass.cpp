@@ -62,7 +62,7 @@ Loader::Shared::Shared(const BetonReader& beton, const Pipeline& pipeline,
   if (options.on_corrupt == OnCorrupt::replace)
     replacements.emplace(reader, outputs, options.jpeg, options.verify);
   require(!options.jpeg_index || options.jpeg_index->samples() == reader.size(),
-          "the index belongs to the file");
+          "the JPEG index has the file's number of samples");
   if (reader.disk() != nullptr)
     cache.emplace(*reader.disk(), PageCacheOptions{.budget_bytes = options.cache_bytes});
 }

@@ -25,7 +25,7 @@ namespace precast::data {
 
 /// State shared by all passes of a loader.
 struct Loader::Shared {
-  /// @throws ConfigError as Loader's constructor.
+  /// @throws the errors of Loader's constructor.
   Shared(const BetonReader& beton, const Pipeline& pipeline, LoaderOptions loader_options);
 
   const BetonReader& reader;
@@ -81,7 +81,7 @@ class Loader::Pass {
   /// Plans the reads of the rest of the pass, and starts them.
   void start_reading();
   void work(SampleReader& reader, WorkerClock& clock);
-  /// Fills one run: the batch's samples from `first` on.
+  /// Fills one run of the batch: the samples from `first` on.
   void fill(SampleReader& reader, WorkerClock& clock, std::int64_t batch, std::int64_t first);
   /// @return the id of the sample that was read: the sample at `index`, or its replacement.
   std::uint64_t read_sample(SampleReader& reader, std::int64_t index, std::size_t row,

@@ -17,7 +17,7 @@ namespace {
 /// small because the resized image is not used.
 constexpr std::int64_t kTrialSizePx = 16;
 
-/// Replaces the crop by the complete image, and removes the transforms.
+/// Replaces the crop by the complete image, and removes the flip and the transforms.
 void simplify(ImagePipeline& pipeline) {
   pipeline.crop = std::make_shared<WholeImage>();
   pipeline.flip_probability = 0;
@@ -79,8 +79,8 @@ std::uint64_t Replacements::find_next(std::uint64_t sample) {
   }
   if (next == sample) {
     // All samples are damaged only if this search has tested all of them. Otherwise, it ended
-    // because an earlier search found `sample` intact. `sample` cannot be used now, but may still
-    // replace other samples.
+    // because an earlier search found `sample` intact: `sample` has failed now, but other samples
+    // may still be replaced by it.
     none_intact_ = passed.size() == reader_.size();
     return sample;
   }

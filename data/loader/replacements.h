@@ -28,7 +28,8 @@ class PRECAST_API Replacements {
   Replacements& operator=(const Replacements&) = delete;
 
   /// @param error why `sample` cannot be used. @return the sample to use instead. @throws DataError
-  /// if no sample of the file is intact; ConfigError as SampleReader::read(); IoError.
+  /// if no sample of the file is intact; ConfigError if an intact sample does not fit its output
+  /// (SampleReader::read()); IoError.
   std::uint64_t replace(std::uint64_t sample, const std::string& error);
   /// The replacements so far, sorted by sample.
   [[nodiscard]] std::vector<ReplacedSample> list() const;

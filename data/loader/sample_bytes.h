@@ -13,10 +13,11 @@ namespace precast::data {
 
 class BetonReader;
 
-/// The fields whose blobs are needed to make the outputs.
+/// Returns the fields whose blobs the outputs need.
 [[nodiscard]] std::vector<std::size_t> blob_fields_of(const std::vector<Output>& outputs);
 
-/// The ranges of the file with the sample's blobs of these fields, without empty ranges.
+/// Returns the ranges of the file that contain the sample's blobs of these fields. Empty blobs are
+/// left out.
 [[nodiscard]] std::vector<FileRange> ranges_of(const BetonReader& reader,
                                                const std::vector<std::size_t>& fields,
                                                std::uint64_t sample);
@@ -32,11 +33,12 @@ class BetonReader;
                                          const std::vector<std::size_t>& fields,
                                          std::uint64_t sample);
 
-/// For a file that is not mapped: reads bytes when they are requested, not ahead, and owns them.
+/// Reads parts of a file that is not mapped when they are requested, not ahead, into its own
+/// memory.
 class PRECAST_API DirectWindow {
  public:
-  /// @return a window of `reader`'s file with `range` in it, valid until the next call; an empty
-  /// window if the file is mapped. @throws IoError, DataError as DiskFile
+  /// @return a window of `reader`'s file that contains `range`, valid until the next call; an empty
+  /// window if the file is mapped. @throws the errors of DiskFile
   [[nodiscard]] FileWindow read(const BetonReader& reader, const FileRange& range);
 
  private:

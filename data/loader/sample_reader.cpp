@@ -63,8 +63,8 @@ To floating(From value) {
   return static_cast<To>(value);
 }
 
-/// Writes `value` as `type`; `out` may have any alignment. @throws ConfigError for a number that
-/// the type cannot represent, as described above.
+/// Writes `value` as `type`; `out` may have any alignment. @throws the errors of checked_integer()
+/// and floating().
 template <typename T>
 void store_as(std::byte* out, ElementType type, T value) {
   switch (type) {
@@ -190,6 +190,10 @@ void SampleReader::read_as(const MaskOutput& mask, const Item& item) {
 void SampleReader::decode_mask(const MaskOutput& mask, const Item& item, std::uint8_t* out) {
   if (mask.channels == 3) {
     const ImageRecord image = stored_image(item);
+    if (image.mode != ImageMode::raw)
+      throw ConfigError(
+          "expected a mask that is stored raw, got a JPEG, which changes the values "
+          "of pixels. Write the field with mode raw");
     check_mask_size(mask, item.key.sample, static_cast<std::uint64_t>(image.height),
                     static_cast<std::uint64_t>(image.width));
     return item.decoders.mask->decode(image, item.key, item.image_size_px, out);

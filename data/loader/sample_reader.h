@@ -30,8 +30,8 @@ class SampleReader {
   /// bytes.
   /// @throws DataError naming file, sample and field if something is damaged; ConfigError if a
   /// value is intact but does not fit its output: it is larger than pad_to, has another size than
-  /// the first value (pixels without pad_to), is a mask whose size differs from its image's, or is
-  /// a number that the type of `convert` cannot represent.
+  /// the first value (pixels without pad_to), is a mask that is a JPEG or whose size differs from
+  /// its image's, or is a number that the type of `convert` cannot represent.
   void read(const SampleKey& key, const BatchLayout& layout, std::size_t row, std::byte* memory);
 
  private:

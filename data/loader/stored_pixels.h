@@ -28,7 +28,7 @@ struct StoredPixels {
 /// with shape [H, W] or [H, W, 1 to 4].
 [[nodiscard]] PRECAST_API bool holds_pixels(const FieldInfo& field);
 
-/// The image in one value of a field for which holds_pixels() is true.
+/// Returns the image that is one value of a field for which holds_pixels() is true.
 /// @param extents scratch memory. @throws DataError if the value is damaged or a side is longer
 /// than 2^31 - 1 px.
 [[nodiscard]] PRECAST_API StoredPixels stored_pixels(const FieldInfo& field,

@@ -18,7 +18,8 @@ class alignas(64) WorkerClock {
     last_ = std::chrono::steady_clock::now();
     last_cpu_ns_ = thread_cpu_ns();
   }
-  /// Adds the time since the last call of start() or of one of these functions. @{
+  /// Adds the time since the last call of start() or of one of these functions to busy() or
+  /// waiting(). @{
   void end_busy() { add_elapsed(busy_ns_); }
   void end_waiting() { add_elapsed(waiting_ns_); }
   /// @}

@@ -52,8 +52,7 @@ class ClassBalancedOrder final : public SampleOrder {
   }
 
  private:
-  /// The ids sorted by class, and the index at which each class begins, followed by the number of
-  /// ids.
+  /// The ids sorted by class. Class c has ids_[begins_[c]] to ids_[begins_[c + 1] - 1].
   std::vector<std::uint64_t> ids_;
   std::vector<std::uint64_t> begins_;
 };

@@ -11,7 +11,7 @@ namespace precast::data {
 /// are in random order, and no sample is repeated before all have appeared. In an epoch, the
 /// numbers of samples of any two classes therefore differ by at most 1, and samples of rare classes
 /// are repeated.
-/// @throws ConfigError as label_field()
+/// @throws the ConfigError of label_field()
 [[nodiscard]] std::unique_ptr<SampleOrder> make_class_balanced_order(const OrderInputs& inputs);
 
 }  // namespace precast::data

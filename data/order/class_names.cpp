@@ -17,7 +17,7 @@
 namespace precast::data {
 namespace {
 
-/// If there are more names than this, a message does not list them.
+/// Messages list the class names only if there are at most this many.
 constexpr std::size_t kMaxSuggested = 30;
 
 /// The likely cause of a difference between the classes.

@@ -53,15 +53,15 @@ class SampleSet;
 [[nodiscard]] PRECAST_API std::vector<std::int64_t> absent_labels(
     const std::set<std::int64_t>& all, const std::set<std::int64_t>& present);
 
-/// Checks that labels mean the same classes in all files of a dataset, that is, that all files with
-/// class names have the same name for a label. @param field the labels.
+/// Checks that each label has the same name in all files of a dataset that have class names. @param
+/// field index of the label field.
 /// @throws ConfigError naming two files, the label and its names.
 PRECAST_API void check_common_classes(const BetonReader& dataset, std::size_t field);
 
 /// Describes the first difference between the class names of a training set and of a dataset for
 /// evaluation, and its likely cause. Returns an empty string if labels mean the same in both: each
 /// label of `val` has the same name in `train`, which may have more classes. A file without class
-/// names fits every other file.
+/// names is compatible with every other file.
 [[nodiscard]] PRECAST_API std::string class_conflict(const std::vector<std::string>& train,
                                                      const std::vector<std::string>& val);
 

@@ -35,7 +35,7 @@ struct SampleFilter::Node {
   std::vector<std::unique_ptr<const Node>> parts;
   /// The name of a SampleProperty.
   std::string name;
-  /// A number of the expression.
+  /// A number in the expression, in the two forms for comparisons.
   struct Number {
     /// For integers: long double represents every int64.
     long double exact = 0;
@@ -65,7 +65,7 @@ constexpr std::pair<std::string_view, ImageMode> kModes[] = {{"jpg", ImageMode::
 
 struct Token {
   enum class Kind { word, quoted, number, sign, end } kind = Kind::end;
-  /// Includes the quotes of quoted names.
+  /// For quoted names, including the quotes.
   std::string_view text;
   std::size_t column = 1;
 };
@@ -290,7 +290,7 @@ class BoundNode {
     }
   }
 
-  /// NaN is not equal to anything, and a binary search needs ordered values.
+  /// NaN equals no number, and would break the binary search.
   [[nodiscard]] bool is_listed(long double value) const {
     return !std::isnan(value) && std::ranges::binary_search(numbers_, value);
   }
@@ -321,8 +321,7 @@ class BoundNode {
   const Node& node_;
   std::vector<BoundNode> parts_;
   std::optional<SampleProperty> property_;
-  /// The numbers that the value is compared with, ascending. If there are several, any of them may
-  /// match.
+  /// The numbers to compare the value with, ascending. `in` and `==` match any of them.
   std::vector<long double> numbers_;
 };
 

@@ -30,8 +30,7 @@ ClassMixing class_mixing(std::span<const std::int64_t> labels, std::uint64_t bat
   }
   mixing.classes_per_batch /= static_cast<double>(batches);
 
-  // The probability that a class is missing from a batch is the probability that all samples of the
-  // batch are drawn from the other classes.
+  // A class is missing from a batch if all samples of the batch are drawn from the other classes.
   const auto all = static_cast<double>(labels.size());
   const auto drawn = static_cast<double>(batch_size);
   for (const auto& [label, count] : counts) {

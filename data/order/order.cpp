@@ -47,7 +47,7 @@ SampleSet select_samples(const BetonReader& reader, const OrderOptions& options)
   if (options.filter.empty()) return chosen;
   const std::vector<std::uint64_t> matching =
       SampleFilter(options.filter).select(reader, chosen[0], chosen[chosen.size() - 1] + 1);
-  // Both lists are in ascending order.
+  // Intersects the two lists, which are in ascending order.
   std::vector<std::uint64_t> selected;
   std::uint64_t at = 0;
   for (const std::uint64_t id : matching) {

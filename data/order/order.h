@@ -15,7 +15,7 @@ class BetonReader;
 
 /// Determines which sample is at each position of an epoch, over all ranks: position p belongs to
 /// rank p % world. The result of ids() depends only on its arguments and on the inputs from which
-/// the order was made, not on ranks, threads or restarts. Const and thread-safe.
+/// the order was created, not on ranks, threads or restarts. Const and thread-safe.
 class PRECAST_API SampleOrder {
  public:
   virtual ~SampleOrder();
@@ -50,12 +50,12 @@ struct OrderOptions {
 };
 
 /// The samples that `options.subset` and `options.filter` select. @throws ConfigError if there are
-/// none, or for an invalid subset or filter; except for a filter's syntax errors, messages begin
-/// with the option's name.
+/// none, or for an invalid subset or filter. Messages begin with the option's name, except those
+/// about a filter's syntax.
 [[nodiscard]] PRECAST_API SampleSet select_samples(const BetonReader& reader,
                                                    const OrderOptions& options);
 
-/// The inputs from which an order is made. `reader` is needed only during construction.
+/// The inputs from which an order is created. `reader` is needed only during construction.
 struct OrderInputs {
   const BetonReader& reader;
   const OrderOptions& options;

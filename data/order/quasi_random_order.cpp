@@ -70,8 +70,7 @@ class QuasiRandomOrder final : public SampleOrder {
   };
 
   std::uint64_t window_pages_;
-  /// The ids sorted by page, and the index at which each page begins, followed by the number of
-  /// ids.
+  /// The ids sorted by page. Page p has ids_[begins_[p]] to ids_[begins_[p + 1] - 1].
   std::vector<std::uint64_t> ids_;
   std::vector<std::uint64_t> begins_;
 };

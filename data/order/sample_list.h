@@ -11,7 +11,7 @@
 namespace precast::data {
 
 /// Parses a list of samples of a dataset with `size` samples. Each line is a sample id, or a range
-/// A:B, which ends before B. Lines may be in any order. Empty lines and comments after a # are
+/// A:B, which excludes B. Lines may be in any order. Empty lines and comments after a # are
 /// skipped.
 /// @param file the name of the list, for messages. @param dataset_name the dataset, for messages.
 /// @throws ConfigError naming file and line for any other text, an id that is not below `size`, and
@@ -19,7 +19,7 @@ namespace precast::data {
 [[nodiscard]] PRECAST_API SampleSet parse_sample_list(std::string_view text,
                                                       const std::string& file, std::uint64_t size,
                                                       std::string_view dataset_name);
-/// Reads a file and parses it with parse_sample_list(). Also @throws ConfigError if the file cannot
+/// Reads a file and parses it with parse_sample_list(). @throws ConfigError also if the file cannot
 /// be read.
 [[nodiscard]] PRECAST_API SampleSet read_sample_list(const std::filesystem::path& file,
                                                      std::uint64_t size,

@@ -59,7 +59,7 @@ bool SampleProperty::find_number(std::string_view name) {
 }
 
 bool SampleProperty::find_property(std::string_view name) {
-  // Field names may contain dots themselves.
+  // Splits at the last dot, because field names may contain dots.
   const std::size_t dot = name.rfind('.');
   const std::string_view part = dot == std::string_view::npos ? name : name.substr(dot + 1);
   const auto& fields = reader_->fields();

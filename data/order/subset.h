@@ -48,9 +48,9 @@ inline constexpr const char* kSubsetForms =
 [[nodiscard]] PRECAST_API SampleSet choose_subset(std::string_view text, std::uint64_t size,
                                                   std::string_view dataset_name);
 
-/// Identifies the samples of a subset, so that two runs can compare them: the text, or for "@FILE"
-/// the number of the listed samples and a hash of their ids. The file may thus be moved, but must
-/// not change. @throws as choose_subset()
+/// Returns a text that identifies the samples of a subset, so that two runs can be compared: `text`
+/// itself or, for "@FILE", the number of the listed samples and a hash of their ids. The file may
+/// thus be moved, but its samples must not change. @throws the errors of choose_subset()
 [[nodiscard]] PRECAST_API std::string subset_identity(std::string_view text, std::uint64_t size,
                                                       std::string_view dataset_name);
 

@@ -26,8 +26,8 @@ class WeightedOrder final : public SampleOrder {
       weights[i] *= scale;
       (weights[i] < 1 ? small : large).push_back(i);
     }
-    // A sample with a weight below the mean shares its entry with a sample above the mean, whose
-    // weight is reduced by that share.
+    // Each sample with a weight below the mean of 1 shares its entry with a sample above the mean,
+    // whose weight is reduced by its share.
     while (!small.empty() && !large.empty()) {
       const std::uint64_t low = small.back();
       const std::uint64_t high = large.back();

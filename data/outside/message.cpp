@@ -24,13 +24,13 @@ constexpr std::size_t kPrefixBytes = kMagic.size() + 2 * sizeof(std::uint32_t);
 constexpr std::size_t kMaxReasonBytes = 2016;
 
 /// @param what the value's name in MESSAGE.md.
-[[noreturn]] void refuse(std::string_view what, const std::string& got) {
+[[noreturn]] void throw_invalid(std::string_view what, const std::string& got) {
   throw ProducerError(
       fmt::format("expected a valid {} (data/outside/MESSAGE.md), got {}", what, got));
 }
 
 void expect(bool valid, std::string_view what, std::uint64_t got) {
-  if (!valid) refuse(what, fmt::to_string(got));
+  if (!valid) throw_invalid(what, fmt::to_string(got));
 }
 
 /// Replaces control characters, which a terminal would interpret, and truncates the result.
@@ -53,49 +53,52 @@ std::string dump(const ordered_json& value) {
 /// number.
 void check_keys(const ordered_json& object, std::span<const std::string_view> known) {
   for (const auto& [key, value] : object.items())
-    if (std::ranges::find(known, key) == known.end()) refuse("key", dump(ordered_json(key)));
+    if (std::ranges::find(known, key) == known.end()) throw_invalid("key", dump(ordered_json(key)));
 }
 
 std::uint64_t number_at(const ordered_json& object, const char* key, std::uint64_t max_value) {
-  if (!object.contains(key)) refuse(key, "none");
+  if (!object.contains(key)) throw_invalid(key, "none");
   const ordered_json& value = object.at(key);
   if (!value.is_number_unsigned() || value.get<std::uint64_t>() > max_value)
-    refuse(key, dump(value));
+    throw_invalid(key, dump(value));
   return value.get<std::uint64_t>();
 }
 
 std::string name_of(const ordered_json& output) {
-  if (!output.contains("name") || !output.at("name").is_string()) refuse("name", dump(output));
+  if (!output.contains("name") || !output.at("name").is_string())
+    throw_invalid("name", dump(output));
   const std::string name = output.at("name");
-  if (!is_output_name(name)) refuse("name", dump(output.at("name")));
+  if (!is_output_name(name)) throw_invalid("name", dump(output.at("name")));
   return name;
 }
 
 ElementType dtype_of(const ordered_json& output) {
-  if (!output.contains("dtype") || !output.at("dtype").is_string()) refuse("dtype", dump(output));
+  if (!output.contains("dtype") || !output.at("dtype").is_string())
+    throw_invalid("dtype", dump(output));
   const auto type = ring_dtype(output.at("dtype").get<std::string>());
-  if (!type) refuse("dtype", dump(output.at("dtype")));
+  if (!type) throw_invalid("dtype", dump(output.at("dtype")));
   return *type;
 }
 
 std::vector<std::int64_t> shape_of(const ordered_json& output) {
-  if (!output.contains("shape") || !output.at("shape").is_array()) refuse("shape", dump(output));
+  if (!output.contains("shape") || !output.at("shape").is_array())
+    throw_invalid("shape", dump(output));
   const ordered_json& sides = output.at("shape");
   expect(!sides.empty() && sides.size() <= kMaxRingDimensions, "number of dimensions",
          sides.size());
   std::vector<std::int64_t> shape;
   for (const ordered_json& side : sides) {
     if (!side.is_number_unsigned() || side.get<std::uint64_t>() > kMaxRingDimensionSize)
-      refuse("shape", dump(side));
+      throw_invalid("shape", dump(side));
     shape.push_back(side.get<std::int64_t>());
   }
   return shape;
 }
 
-/// @param rest the rest of the message; the output's data is taken from its start.
+/// Reads an output, and removes its data from the start of `rest`.
 HostTensor take_output(const ordered_json& output, std::span<const std::byte>& rest) {
   constexpr std::string_view kKeys[] = {"name", "dtype", "shape"};
-  if (!output.is_object()) refuse("output", dump(output));
+  if (!output.is_object()) throw_invalid("output", dump(output));
   check_keys(output, kKeys);
   HostTensor tensor{.name = name_of(output),
                     .type = dtype_of(output),
@@ -104,38 +107,39 @@ HostTensor take_output(const ordered_json& output, std::span<const std::byte>& r
   std::uint64_t bytes = element_size(tensor.type);
   for (const std::int64_t side : tensor.shape) {
     if (__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(side), &bytes))
-      refuse("shape", "a shape of more than 2^64 bytes");
+      throw_invalid("shape", "a shape of more than 2^64 bytes");
   }
   if (bytes > rest.size())
-    refuse(fmt::format("size of '{}': {} bytes", tensor.name, bytes),
-           fmt::format("{} bytes", rest.size()));
+    throw_invalid(fmt::format("size of '{}': {} bytes", tensor.name, bytes),
+                  fmt::format("{} bytes", rest.size()));
   rest = rest.subspan(bytes);
   return tensor;
 }
 
 std::vector<HostTensor> read_outputs(const ordered_json& outputs, std::span<const std::byte> data) {
-  if (!outputs.is_array()) refuse("outputs", dump(outputs));
+  if (!outputs.is_array()) throw_invalid("outputs", dump(outputs));
   expect(!outputs.empty() && outputs.size() <= kMaxRingOutputs, "number of outputs",
          outputs.size());
   std::vector<HostTensor> fields;
   for (const ordered_json& output : outputs) {
     HostTensor field = take_output(output, data);
     if (std::ranges::find(fields, field.name, &HostTensor::name) != fields.end())
-      refuse("name", fmt::format("'{}' twice", field.name));
+      throw_invalid("name", fmt::format("'{}' twice", field.name));
     if (!fields.empty() && field.shape[0] != fields[0].shape[0])
-      refuse("number of samples", fmt::format("{} and {}", fields[0].shape[0], field.shape[0]));
+      throw_invalid("number of samples",
+                    fmt::format("{} and {}", fields[0].shape[0], field.shape[0]));
     fields.push_back(std::move(field));
   }
   expect(data.empty(), "number of bytes after the data: 0", data.size());
   return fields;
 }
 
-/// @return the header. @param message becomes the data after the header.
+/// Returns the header, and removes it and the bytes before it from `message`.
 ordered_json take_header(std::span<const std::byte>& message) {
   expect(message.size() >= kPrefixBytes, "size", message.size());
   std::uint32_t numbers[2];  // version, bytes of the header
   if (std::memcmp(message.data(), kMagic.data(), kMagic.size()) != 0)
-    refuse("magic number", "other bytes");
+    throw_invalid("magic number", "other bytes");
   std::memcpy(numbers, message.data() + kMagic.size(), sizeof numbers);
   expect(numbers[0] == kVersion, "version", numbers[0]);
   message = message.subspan(kPrefixBytes);
@@ -143,7 +147,7 @@ ordered_json take_header(std::span<const std::byte>& message) {
          numbers[1]);
   const auto* const text = reinterpret_cast<const char*>(message.data());
   auto header = ordered_json::parse(text, text + numbers[1], nullptr, /*allow_exceptions=*/false);
-  if (!header.is_object()) refuse("header", "text that is not a JSON object");
+  if (!header.is_object()) throw_invalid("header", "text that is not a JSON object");
   message = message.subspan(numbers[1]);
   return header;
 }
@@ -158,7 +162,7 @@ OutsideMessage parse_outside_message(std::span<const std::byte> message) {
   OutsideMessage parsed;
   if (header.contains("end")) {
     check_keys(header, kEndKeys);
-    if (!header.at("end").is_string()) refuse("end", dump(header.at("end")));
+    if (!header.at("end").is_string()) throw_invalid("end", dump(header.at("end")));
     expect(message.empty(), "number of bytes after the header of an end message: 0",
            message.size());
     parsed.end = printable(header.at("end").get<std::string>());
@@ -168,7 +172,7 @@ OutsideMessage parse_outside_message(std::span<const std::byte> message) {
   if (header.contains("epoch") || header.contains("batch"))
     parsed.position = {.epoch = static_cast<std::int64_t>(number_at(header, "epoch", kMax)),
                        .batch = static_cast<std::int64_t>(number_at(header, "batch", kMax))};
-  if (!header.contains("outputs")) refuse("outputs", "none");
+  if (!header.contains("outputs")) throw_invalid("outputs", "none");
   parsed.fields = read_outputs(header.at("outputs"), message);
   return parsed;
 }

@@ -37,7 +37,7 @@ class RingBatches final : public OutsideBatches {
     const auto until = std::chrono::steady_clock::now() + kMaxStartupTime;
     while (!consumer_) {
       try {
-        // The time limit is for batches, not for joining.
+        // The time limit for batches does not apply while the ring is being joined.
         RingConsumerOptions options{
             .stopped = [this] { return consumer_ ? limit_.reached() : limit_.stopped(); },
             .on_skipped = [this](const RingPosition& at) { limit_.skip(at); }};
@@ -54,7 +54,7 @@ class RingBatches final : public OutsideBatches {
   }
 
   std::optional<OutsideBatch> next() override {
-    // begin() was stopped while it waited for the producer.
+    // A stop ended begin() before the producer appeared.
     if (!consumer_) return std::nullopt;
     if (!std::exchange(skipped_, false)) limit_.restart();
     try {

@@ -11,7 +11,7 @@ namespace precast::data {
 /// Create the receivers for the two ways in which batches arrive. @{
 [[nodiscard]] std::unique_ptr<OutsideBatches> make_ring_batches(std::string name,
                                                                 OutsideOptions options);
-/// Throws DeviceError in a build without libzmq's header (no_zmq_batches.cpp).
+/// @throws DeviceError in a build without libzmq's header (no_zmq_batches.cpp).
 [[nodiscard]] std::unique_ptr<OutsideBatches> make_zmq_batches(ZmqAddress address,
                                                                OutsideOptions options);
 /// @}

@@ -22,8 +22,8 @@ void WaitLimit::skip(const RingPosition& at) {
   if (skipped_.count++ > 0) return;
   skipped_.first = at;
   if (first_)
-    log_info("=> {}: skips {} and all later batches before {}", source_, text_of(at),
-             text_of(*first_));
+    log_info("=> {}: skips the batches from {} until {}, the first needed one", source_,
+             text_of(at), text_of(*first_));
 }
 
 void WaitLimit::throw_if_reached(const std::string& what) const {

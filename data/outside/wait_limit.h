@@ -20,14 +20,14 @@ class WaitLimit {
   void begin(std::optional<RingPosition> first) { first_ = first; }
   /// Starts a new wait.
   void restart();
-  /// Records that a batch before the first needed one has arrived, which does not end the wait.
-  /// Logs the first skipped batch of a wait.
+  /// Records the arrival of a batch that precedes the first needed one. The wait continues. Logs
+  /// the first skipped batch of a wait.
   void skip(const RingPosition& at);
   [[nodiscard]] bool stopped() const { return options_.stopped && options_.stopped(); }
   /// Whether the wait must end.
   [[nodiscard]] bool reached() const { return stopped() || timed_out(); }
-  /// @param what the batch that is awaited, such as `message 3`. @throws Error with
-  /// ExitCode::stalled if the time limit is reached; the message names the skipped batches.
+  /// @param what the expected batch, such as `message 3`. @throws Error with ExitCode::stalled if
+  /// the time limit is reached; the message names the skipped batches.
   void throw_if_reached(const std::string& what) const;
 
  private:

@@ -32,7 +32,7 @@ class PullSocket {
     set(ZMQ_RCVHWM, address.high_water_mark);
     set(ZMQ_MAXMSGSIZE, limit);
     set(ZMQ_LINGER, 0);
-    // Not set for host names: with it, localhost would mean only ::1.
+    // Only for IPv6 addresses: with this option, localhost would mean only ::1.
     if (address.is_ipv6) set(ZMQ_IPV6, 1);
     const int code = address.bind ? zmq_.bind(socket_, address.endpoint.c_str())
                                   : zmq_.connect(socket_, address.endpoint.c_str());

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Images per CPU-second of precast.Loader and of `precast bench loader`, measured alternately.
+"""Compares the images per CPU-second of precast.Loader and `precast bench loader` in alternating rounds.
 
     bench.py FILE.beton [--precast build/bin/precast] [--rounds 7] [--seconds 1] [--workers 1] [--json OUT.json]
 
 Both read random crops of 176 px as uint8, in batches of 256, in random order, after a first epoch. The CPU time
-is that of all threads. Prints the medians and the median of the rounds' ratios.
+includes all threads. Prints the median of each program, and the median of the rounds' ratios.
 """
 import argparse
 import json

@@ -17,8 +17,8 @@ double scale_of(int source, int outputs) {
   return 1.0 / inverse;
 }
 
-// Replace std::floor and std::ceil, which are not inlined here: calling them would take as long as
-// the rest of a plan.
+// These two functions replace std::floor and std::ceil, which are not inlined here: calling them
+// would take as long as all other work for a plan.
 int floor_of(double value) {
   const auto cut = static_cast<int>(value);
   return cut - static_cast<int>(cut > value);

@@ -24,14 +24,14 @@ bool fits_window(const std::vector<Blend>& outputs, int source, std::size_t dist
   return true;
 }
 
-/// For one output: its first byte in the row, and the weights of the pixel there and of the next
-/// one.
+/// The two source pixels of an output: the first one's offset in the row, in bytes, and both
+/// weights (the first one's in the lower 16 bits).
 struct Pair {
   int byte;
   std::uint32_t weights;
 };
 
-/// Moves the pair inside the source if necessary; the edge pixel then gets both weights.
+/// Moves the pair inside the source if necessary; the edge pixel then has both weights.
 Pair clamped_pair(const Blend& blend, int source) {
   if (blend.start < 0) return {0, kBlendOne};
   if (blend.start < source - 1) {
@@ -60,7 +60,7 @@ bool plan_lerps(const std::vector<Blend>& outputs, int source,
   return true;
 }
 
-/// @return false if lines cannot be used.
+/// Fills columns.lines. @return false if lines cannot be used.
 bool plan_lines(const std::vector<Blend>& outputs, int source, ColumnBlend& columns) {
   using Line = ColumnBlend::Line;
   columns.lines.clear();

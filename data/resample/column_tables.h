@@ -8,7 +8,8 @@
 
 namespace precast::data {
 
-/// Convert the plan of an axis into the tables that the loops over columns in kernels.h read.
+/// These functions convert the plan of an axis into the tables that the loops over columns in
+/// kernels.h read.
 
 /// @return whether the loop must read the output of pair_pixels instead of a row, because the
 /// source pixels of neighbouring outputs are too far apart or a row is shorter than a window.

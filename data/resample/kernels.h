@@ -60,7 +60,7 @@ struct ColumnBlend {
   bool wide_windows = false;
   /// If not empty, used instead of groups.
   std::vector<Line> lines;
-  /// The values from which lines are made.
+  /// Intermediate results from which `lines` is computed.
   std::vector<Lerp> lerps;
 
   [[nodiscard]] std::size_t values() const {
@@ -71,14 +71,15 @@ struct ColumnBlend {
 /// Whether blend_columns is faster with ColumnBlend::lines on this CPU.
 [[nodiscard]] bool prefers_lines();
 
-/// out[v] = (first * row[..] + second * row[..]) >> 4 for all values of all groups or lines.
+/// Computes out[v] = (first * row[..] + second * row[..]) >> 4 for all values of all groups or
+/// lines.
 void blend_columns(const std::uint8_t* row, const ColumnBlend& columns, std::int16_t* out);
 
 /// blend_rows computes a multiple of this number of values.
 inline constexpr std::size_t kRowMultiple = 32;
 
-/// out[i] = ((first * upper[i] >> 16) + (second * lower[i] >> 16) + 2) >> 2 for i < count, a
-/// multiple of kRowMultiple.
+/// Computes out[i] = ((first * upper[i] >> 16) + (second * lower[i] >> 16) + 2) >> 2 for i < count.
+/// @param count a multiple of kRowMultiple.
 void blend_rows(const std::int16_t* upper, const std::int16_t* lower, int first, int second,
                 std::size_t count, std::uint8_t* out);
 
@@ -93,7 +94,8 @@ inline constexpr int kRowWeightBits = 15;
 inline constexpr int kSumBits = 7;
 inline constexpr int kColumnWeightBits = 14;
 
-/// out[i] = start + sum over t of (weights[t] * rows[t][i] >> 8), for i < count: values times 128.
+/// Computes out[i] = start + sum over t of (weights[t] * rows[t][i] >> 8), for i < count: the
+/// weighted averages times 128.
 void convolve_rows(const std::uint8_t* const* rows, const std::uint16_t* weights, int taps,
                    int start, std::size_t count, std::int16_t* out);
 
@@ -116,7 +118,8 @@ struct ColumnWeights {
   std::vector<Pair> weights;
 };
 
-/// Reads 16 bytes for each pair of taps, and writes 4 bytes past the last group.
+/// Computes the output pixels from a row of sums, the output of convolve_rows. Reads 16 bytes for
+/// each pair of taps, and writes 4 bytes past the last group.
 void convolve_columns(const std::int16_t* sums, const ColumnWeights& columns, std::uint8_t* out);
 
 }  // namespace precast::data

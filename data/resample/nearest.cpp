@@ -5,7 +5,7 @@
 namespace precast::data {
 namespace {
 
-/// floor((place + 0.5) * size / outputs), computed with integers.
+/// Returns floor((index + 0.5) * size / outputs), computed with integers.
 int nearest_index(int index, int size, int outputs) {
   const std::int64_t doubled = (std::int64_t{2} * index + 1) * size;
   return static_cast<int>(std::min<std::int64_t>(size - 1, doubled / (2 * std::int64_t{outputs})));

@@ -34,7 +34,7 @@ struct ResizePlan {
 [[nodiscard]] bool has_two_taps(int height, int width, int out_height, int out_width,
                                 ResizeFilter filter);
 
-/// The largest number of taps of a resize from at most `source` to `output` px.
+/// Returns the largest number of taps of a resize from at most `source` to `output` px.
 [[nodiscard]] int max_taps(int source, int output, ResizeFilter filter);
 
 }  // namespace precast::data

@@ -35,8 +35,8 @@ template <typename ErrorType = RingError>
       end.exit_code == ExitCode::done ? ExitCode::peer_failed : end.exit_code);
 }
 
-/// @param pid receives the producer's process id. @param stopped as
-/// RingConsumerOptions::stopped
+/// Sends `join`, receives the reply, and maps the segment. @param pid receives the producer's
+/// process id. @param stopped see RingConsumerOptions::stopped.
 Welcome join_ring(int connection, const RingJoin& join, int& pid,
                   const std::function<bool()>& stopped) {
   if (!is_same_user(connection, pid))

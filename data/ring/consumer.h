@@ -16,7 +16,7 @@ namespace precast::data {
 /// Optional settings of a RingConsumer.
 struct RingConsumerOptions {
   /// Called several times a second while the consumer waits, and for each item that it skips. If it
-  /// returns true, the effect is that of interrupt(); the constructor throws RingError.
+  /// returns true, the consumer acts as after interrupt(), and the constructor throws RingError.
   std::function<bool()> stopped = {};
   /// Called with the position of each batch that is skipped before the first pass.
   std::function<void(const RingPosition&)> on_skipped = {};
@@ -26,7 +26,7 @@ struct RingConsumerOptions {
 };
 
 /// Returns the description (RING.md) of the ring `name`; empty if the ring has none. The producer
-/// does not count the caller as a consumer. @throws as RingConsumer
+/// does not count the caller as a consumer. @throws the errors of RingConsumer's constructor.
 [[nodiscard]] PRECAST_API std::string read_ring_description(const std::string& name);
 
 /// Reads the batches of a RingProducer in another process, without a copy. A thread notices when
@@ -37,7 +37,7 @@ class PRECAST_API RingConsumer {
   /// producer with this name or it does not accept the connection within 30 s, RingError if it does
   /// not reply within 30 s, does not admit this consumer, or has an invalid segment.
   RingConsumer(const std::string& name, const RingJoin& join, RingConsumerOptions options = {});
-  /// Takes ownership of `connection`, which RingProducer::connect() returned.
+  /// Joins through `connection`, which RingProducer::connect() returned, and takes ownership of it.
   RingConsumer(int connection, const RingJoin& join, RingConsumerOptions options = {});
   RingConsumer(const RingConsumer&) = delete;
   RingConsumer& operator=(const RingConsumer&) = delete;
@@ -52,7 +52,7 @@ class PRECAST_API RingConsumer {
   /// Returns the next batch, or nothing at the end of the pass and after interrupt(). The batch's
   /// data is read-only (writing to it is a segmentation fault), and is valid until `memory` is
   /// released. Until then, the producer can publish only as many items as the ring has free slots.
-  /// @throws RingError as begin_pass(); the pass is then over.
+  /// @throws the errors of begin_pass(), after which the pass is over.
   [[nodiscard]] std::optional<HostBatch> next();
   /// Whether next() would return immediately.
   [[nodiscard]] bool ready();

@@ -29,7 +29,7 @@ Record copy_once(const std::byte* from) {
   return std::bit_cast<Record>(words);
 }
 
-/// @param what the name of the value in RING.md.
+/// @throws RingError if `valid` is false. @param what the name of the value in RING.md.
 void expect(bool valid, std::string_view what, std::uint64_t got) {
   if (!valid)
     throw RingError(
@@ -61,8 +61,8 @@ ElementType read_dtype(const RingOutput& output) {
   return type.value_or(ElementType::u8);
 }
 
-/// The strides in C order. @param bytes receives the size of the tensor. @throws RingError if the
-/// size overflows.
+/// Returns the strides in C order. @param bytes receives the size of the tensor. @throws RingError
+/// if the size overflows.
 std::vector<std::uint64_t> strides_of(const std::vector<std::int64_t>& shape,
                                       std::uint64_t element_bytes, std::uint64_t& bytes) {
   std::vector<std::uint64_t> strides(shape.size());

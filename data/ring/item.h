@@ -25,9 +25,9 @@ namespace precast::data {
 struct RingItem {
   RingKind kind = RingKind::batch;
   RingPosition position = {};
-  /// Their data is in the segment.
+  /// Views of data in the segment.
   std::vector<HostTensor> fields = {};
-  /// [N].
+  /// [number of samples].
   std::vector<std::uint64_t> sample_ids = {};
 };
 
@@ -36,14 +36,14 @@ struct RingItem {
 /// describes a range outside `memory`.
 [[nodiscard]] PRECAST_API RingHeader read_ring_header(std::span<const std::byte> memory);
 
-/// Copies the description (RING.md); empty if there is none. @param header as read_ring_header()
-/// returned it.
+/// Returns a copy of the description (RING.md); empty if there is none. @param header the result of
+/// read_ring_header().
 [[nodiscard]] PRECAST_API std::string read_ring_description(std::span<const std::byte> memory,
                                                             const RingHeader& header);
 
 /// Copies a slot once and checks the copy. The returned fields point into the data area of
 /// `memory`.
-/// @param header as read_ring_header() returned it. @throws RingError if the slot describes an item
+/// @param header the result of read_ring_header(). @throws RingError if the slot describes an item
 /// other than `sequence`, a value is invalid, or a range is outside the data area.
 [[nodiscard]] PRECAST_API RingItem read_ring_item(std::span<const std::byte> memory,
                                                   const RingHeader& header, std::uint64_t sequence);

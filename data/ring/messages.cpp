@@ -18,7 +18,7 @@ constexpr std::uint32_t kMaxExitCode = 255;
 template <typename Message>
 Message head_of(std::span<const std::byte> bytes) {
   Message message;
-  // memcpy() must not get the null pointer of an empty span.
+  // The pointer of an empty span may be null, which memcpy() does not allow.
   if (!bytes.empty()) std::memcpy(&message, bytes.data(), std::min(bytes.size(), sizeof message));
   if (bytes.size() < kVersionEnd || message.magic != kRingMagic)
     throw RingError(

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kMaxRingBytes = std::size_t{1} << 50;
 
-/// The header of a ring whose data consists of the ids, followed by all buffers.
+/// Returns the header of a ring whose data consists of the ids, followed by all buffers.
 RingHeader make_ring_header(const RingOptions& options) {
   if (options.slots < 1 || options.slots > static_cast<int>(kMaxRingSlots) ||
       options.batch_size < 1 || options.buffers < 1 || options.batch_bytes < 1)

@@ -41,13 +41,14 @@ class PRECAST_API RingProducer {
   explicit RingProducer(const RingOptions& options);
   RingProducer(const RingProducer&) = delete;
   RingProducer& operator=(const RingProducer&) = delete;
-  /// Without finish() or fail(), consumers end with an error. Destroy the loader before the
-  /// producer: otherwise, the loader could reuse the memory of batches that consumers still read.
+  /// If neither finish() nor fail() was called, consumers end with an error. Destroy the loader
+  /// before the producer: otherwise, the loader could reuse the memory of batches that consumers
+  /// still read.
   ~RingProducer();
 
-  /// Memory inside the ring, for LoaderOptions::allocator: batches are decoded where consumers
-  /// read them. It may outlive the producer. allocate() throws std::logic_error if all buffers are
-  /// in use, or for a batch that is larger than `batch_bytes`.
+  /// Returns an allocator of memory inside the ring, for LoaderOptions::allocator: batches are
+  /// decoded where consumers read them. The allocator may outlive the producer. It throws
+  /// std::logic_error if all buffers are in use, or for a batch that is larger than `batch_bytes`.
   [[nodiscard]] BufferAllocator allocator() const;
 
   /// Publishes batch `number` of `epoch`. Waits first until all consumers have released the item
@@ -80,8 +81,8 @@ class PRECAST_API RingProducer {
   /// consumers have read counts twice. Batches before the position at which a consumer joined do
   /// not count.
   [[nodiscard]] std::uint64_t samples_delivered();
-  /// Returns a connected socket for a consumer, which the caller owns. Either pass it to a child
-  /// process and close it here, or pass it to a RingConsumer, which takes ownership.
+  /// Returns a connected socket for a consumer. The caller owns the socket: either pass it to a
+  /// child process and close it here, or pass it to a RingConsumer, which takes ownership.
   /// @throws IoError
   [[nodiscard]] int connect();
 

@@ -14,7 +14,7 @@
 namespace precast::data {
 namespace {
 
-/// Consumers, and connections that have not joined yet.
+/// Maximum number of connections, including those that have not joined yet.
 constexpr std::size_t kMaxConnections = std::size_t{2} * kMaxRingConsumers;
 /// Pause before the next accept() if the process has no descriptors or memory for another
 /// connection.
@@ -67,11 +67,11 @@ void RingProducer::Service::run() {
   for (;;) {
     std::vector<pollfd> waits = {
         {.fd = wake_.get(), .events = POLLIN, .revents = 0},
-        {.fd = accepts_ ? listening_.get() : -1, .events = POLLIN, .revents = 0}};
+        {.fd = is_accepting_ ? listening_.get() : -1, .events = POLLIN, .revents = 0}};
     for (const Connection& connection : connections_)
       waits.push_back({.fd = connection.socket.get(), .events = POLLIN, .revents = 0});
-    const int ready = ::poll(waits.data(), waits.size(), accepts_ ? -1 : kAcceptRetryMs);
-    accepts_ = true;
+    const int ready = ::poll(waits.data(), waits.size(), is_accepting_ ? -1 : kAcceptRetryMs);
+    is_accepting_ = true;
     if (ready <= 0) continue;
     for (std::size_t i = 0; i < connections_.size(); ++i)
       if (waits[i + 2].revents != 0) handle_readable(connections_[i]);
@@ -91,8 +91,8 @@ void RingProducer::Service::handle_wake() {
   added_.clear();
   if (!end_ || end_sent_) return;
   const std::vector<std::byte> message = ring_message(*end_);
-  // After an end without an error, a connection that has not joined yet can still read the
-  // published items. It gets the end message after its welcome.
+  // After an end without an error, a process that is connected but has not joined yet can still
+  // join and read the published items. It receives the end message after its welcome.
   for (const Connection& connection : connections_)
     if (connection.cell || end_->exit_code != ExitCode::done)
       send_message(connection.socket.get(), message);
@@ -103,7 +103,7 @@ void RingProducer::Service::accept_connection() {
   OwnedDescriptor socket(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC));
   int pid = 0;
   if (socket.get() < 0) {
-    accepts_ = errno != EMFILE && errno != ENFILE && errno != ENOMEM && errno != ENOBUFS;
+    is_accepting_ = errno != EMFILE && errno != ENFILE && errno != ENOMEM && errno != ENOBUFS;
   } else if (is_same_user(socket.get(), pid) && connections_.size() < kMaxConnections) {
     connections_.push_back({.socket = std::move(socket)});
   }

@@ -47,7 +47,7 @@ class RingProducer::Service {
   /// Used only by the thread. @{
   std::vector<Connection> connections_;
   bool end_sent_ = false;
-  bool accepts_ = true;
+  bool is_accepting_ = true;
   /// @}
   /// Protects what follows.
   std::mutex mutex_;

@@ -7,16 +7,17 @@
 
 namespace precast::data {
 
-/// A ring is invalid or cannot be joined, or its producer failed or died. If the producer failed,
-/// the exit code is the one that it sent; if it died without a message, the exit code is 13.
+/// Thrown if a ring is invalid or cannot be joined, or if its producer failed or died. If it
+/// failed, the exit code is the one that it sent; if it died without a message, the exit code
+/// is 13.
 class PRECAST_API RingError : public Error {
  public:
   explicit RingError(const std::string& message, ExitCode code = ExitCode::loader)
       : Error(message, code) {}
 };
 
-/// The producer did not admit the consumer, usually because all cells are taken (RING.md, exit code
-/// 10 as the reply to a join).
+/// Thrown if the producer did not admit the consumer, usually because all cells are taken (RING.md:
+/// exit code 10 in the reply to a join).
 class PRECAST_API RingRefusal : public RingError {
  public:
   using RingError::RingError;

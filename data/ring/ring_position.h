@@ -17,7 +17,7 @@ struct RingPosition {
   friend auto operator<=>(const RingPosition&, const RingPosition&) = default;
 };
 
-/// Such as `epoch 1 batch 20`.
+/// Returns a text such as `epoch 1 batch 20`.
 [[nodiscard]] inline std::string text_of(const RingPosition& position) {
   return fmt::format("epoch {} batch {}", position.epoch, position.batch);
 }

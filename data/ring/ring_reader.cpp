@@ -9,8 +9,8 @@
 namespace precast::data {
 namespace {
 
-/// The word in which the consumer with this cell records what it has released. @throws RingError if
-/// the ring has no such cell.
+/// Returns the word in which the consumer with this cell records what it has released. @throws
+/// RingError if the ring has no such cell.
 std::atomic<std::uint64_t>* cell_at(std::byte* control, const RingHeader& header,
                                     std::uint32_t cell) {
   if (cell >= header.cells)
@@ -50,7 +50,7 @@ RingReader::RingReader(std::span<const std::byte> memory, const RingHeader& head
 std::optional<RingReader::Taken> RingReader::take() {
   for (;;) {
     const std::uint32_t seen = to_consumers_.value();
-    // Load this before counting the items: all items published before the end are still taken.
+    // Load this before counting the items, so that all items published before the end are returned.
     const bool ended = ended_.load(std::memory_order_acquire);
     if (interrupted_.load(std::memory_order_acquire)) return std::nullopt;
     if (items_ahead(memory_, header_, next_) > 0) break;

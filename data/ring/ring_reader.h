@@ -28,12 +28,13 @@ class PRECAST_API RingReader {
     std::uint64_t sequence = 0;
     RingItem item;
   };
-  /// Waits for the next item. Its data stays until release(). @return nothing if the ring has
+  /// Waits for the next item. Its data stays valid until release(). @return nothing if the ring has
   /// ended and all published items were taken, or after interrupt(). @throws RingError if the slot
   /// or the number of published items is invalid.
   std::optional<Taken> take();
   /// Waits until take() would return immediately, but not longer than `limit`. @return whether
-  /// take() would return immediately. @throws RingError as take()
+  /// take() would return immediately. @throws RingError if the number of published items is
+  /// invalid.
   bool wait_for(std::chrono::nanoseconds limit);
   /// Allows the item to be overwritten from now on. Call once for each item, in any order.
   void release(std::uint64_t sequence);

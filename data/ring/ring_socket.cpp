@@ -115,7 +115,7 @@ OwnedDescriptor connect_to_producer(const std::string& name, const std::function
 bool wait_for_message(int connection, const std::function<bool()>& stopped) {
   const ReplyDeadline deadline(stopped);
   pollfd wait{.fd = connection, .events = POLLIN, .revents = 0};
-  // An error of poll(), such as EINTR, counts as a wait that has not ended.
+  // If poll() fails, for example with EINTR, the wait continues.
   while (::poll(&wait, 1, kStopIntervalMs) <= 0)
     if (!deadline.may_wait()) return false;
   return true;
@@ -155,11 +155,11 @@ bool send_message(int connection, std::span<const std::byte> message, int passed
 }
 
 std::vector<std::byte> receive_message(int connection, OwnedDescriptor& passed_fd, int flags) {
-  // One byte more than the longest valid message: a longer one must not look valid after it was
-  // truncated.
+  // One byte more than the longest valid message, so that a longer message does not look valid
+  // after it was truncated.
   std::vector<std::byte> message(kMaxRingMessageBytes + 1);
   iovec part{.iov_base = message.data(), .iov_len = message.size()};
-  // Room for one descriptor: the kernel closes all others.
+  // Room for one descriptor; the kernel closes any others.
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
   msghdr header{};
   header.msg_iov = &part;

@@ -20,7 +20,7 @@ class OwnedDescriptor {
   }
   ~OwnedDescriptor();
   [[nodiscard]] int get() const { return fd_; }
-  /// Ends the ownership: the caller must close the descriptor. @{
+  /// Returns the descriptor, which the caller must now close. @{
   [[nodiscard]] int release() { return std::exchange(fd_, -1); }
   /// @}
 
@@ -28,10 +28,10 @@ class OwnedDescriptor {
   int fd_;
 };
 
-/// The socket on which a ring's producer waits for consumers (RING.md, Joining). @throws
+/// Returns the socket on which a ring's producer waits for consumers (RING.md, Joining). @throws
 /// ConfigError for an invalid name; IoError if another producer has the name
 [[nodiscard]] OwnedDescriptor listen_for_consumers(const std::string& name);
-/// A consumer's connection to the producer of a ring. @param stopped called several times a second
+/// Connects a consumer to the producer of a ring. @param stopped called several times a second
 /// while the producer does not accept the connection. @throws ConfigError for an invalid name;
 /// IoError if no producer has the name, or if it does not accept the connection within 30 s;
 /// RingError if `stopped` returns true
@@ -39,11 +39,11 @@ class OwnedDescriptor {
                                                   const std::function<bool()>& stopped = {});
 
 /// Waits until a message can be received, or the other end has closed the connection. @param
-/// stopped as above. @return false if neither happens within 30 s. @throws RingError if `stopped`
-/// returns true
+/// stopped as in connect_to_producer(). @return false if neither happens within 30 s. @throws
+/// RingError if `stopped` returns true
 [[nodiscard]] bool wait_for_message(int connection, const std::function<bool()>& stopped);
 
-/// A pair of connected sockets of the same type. @throws IoError
+/// Returns two connected sockets (SOCK_SEQPACKET). @throws IoError
 [[nodiscard]] std::pair<OwnedDescriptor, OwnedDescriptor> connected_pair();
 
 /// Whether the other end belongs to the user of this process. @param pid receives the process id

@@ -41,6 +41,7 @@ std::byte* RingWriter::control(std::uint64_t offset) const {
   return memory_.data() + header_.control_offset + offset;
 }
 
+/// Frees the slots whose items all consumers have released, and counts the delivered samples.
 /// Consumers can write anything to their cells, so impossible values are clamped.
 void RingWriter::free_released() {
   std::uint64_t lowest = published_;
@@ -63,19 +64,21 @@ void RingWriter::free_released() {
 }
 
 bool RingWriter::publish(const RingItem& item, std::shared_ptr<const void> owner) {
+  RingPosition next;
   for (;;) {
     const std::uint32_t seen = to_producer_.value();
     {
       const std::scoped_lock lock(mutex_);
       if (stopped_) return false;
       free_released();
+      next = next_;
       if (published_ - oldest_ < header_.slots) break;
     }
     to_producer_.wait(seen);
   }
-  // Only this thread changes `published_` and `next_`, and no consumer reads this slot now.
-  if (item.position < next_)
-    throw RingError(fmt::format("ring: expected to publish {} or later, got {}", text_of(next_),
+  // Only this thread changes `published_`, and no consumer reads this slot now.
+  if (item.position < next)
+    throw RingError(fmt::format("ring: expected to publish {} or later, got {}", text_of(next),
                                 text_of(item.position)));
   if (item.sample_ids.size() > batch_size_)
     throw RingError(fmt::format("ring: expected batches of at most {} samples, got {}", batch_size_,
@@ -137,8 +140,9 @@ std::uint64_t RingWriter::samples_delivered() {
   return delivered_;
 }
 
-/// The first item that is still in a slot, is at or after the position of `join` and, for
-/// epoch_start, at the start of an epoch; if there is no such item, the next item to be published.
+/// Returns the sequence of the first item that is still in a slot, is at or after the position of
+/// `join` and, for epoch_start, at the start of an epoch. If there is no such item, returns the
+/// sequence of the next item to be published.
 std::uint64_t RingWriter::first_item(const RingJoin& join) const {
   const bool start = join.mode == RingJoin::Mode::epoch_start;
   const auto fits = [&](const RingPosition& position) {

@@ -23,7 +23,7 @@ class RingSegment {
   RingSegment& operator=(const RingSegment&) = delete;
   ~RingSegment();
 
-  /// All bytes of the segment; read-only in an object that the second constructor made.
+  /// All bytes of the segment. Read-only if the second constructor mapped them.
   [[nodiscard]] std::span<std::byte> memory() const { return memory_; }
   /// The checked header and the control area of another process's segment. @{
   [[nodiscard]] const RingHeader& header() const { return header_; }

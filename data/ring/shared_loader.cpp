@@ -27,7 +27,7 @@ void add(SourceTimes& sum, const SourceTimes& times) {
   sum.ahead += times.ahead;
 }
 
-/// Sorted by sample.
+/// Returns the entries of both lists, sorted by sample. Entries of the same sample become one.
 std::vector<ReplacedSample> merged(std::vector<ReplacedSample> past,
                                    const std::vector<ReplacedSample>& more) {
   for (const ReplacedSample& entry : more) {
@@ -144,7 +144,8 @@ std::optional<HostBatch> SharedLoader::next() {
   return batch;
 }
 
-/// @return nothing at the end of the pass, and if the loader has left the ring.
+/// Waits for the next batch of the ring. @return nothing at the end of the pass, and if the loader
+/// has left the ring.
 std::optional<HostBatch> SharedLoader::next_from_ring() {
   const auto start = waiting_since_ = Clock::now();
   std::optional<HostBatch> batch;
@@ -244,7 +245,7 @@ bool SharedLoader::check_timeout() {
   return true;
 }
 
-/// @param reason null if there is nothing to report.
+/// Leaves the ring. @param reason reported in a warning, once per run; null: no warning.
 void SharedLoader::leave(const char* reason) {
   on_ring_ = false;
   consumer_.reset();

@@ -22,22 +22,23 @@ struct SharedRing {
   std::string name;
   /// The ring is used only if its description equals this string.
   std::string description = {};
-  /// For the RingConsumer. If `stopped` returns true while the loader waits for the ring, the
-  /// loader loads its batches privately.
+  /// The options of the RingConsumer. If `stopped` returns true while the loader waits for the
+  /// ring, the loader loads its batches privately.
   RingConsumerOptions options = {};
-  /// The longest wait for a batch; the loader then loads the rest of the pass privately. Must be
-  /// shorter than the time limit of a watchdog.
+  /// The longest wait for a batch. After that, the loader loads the rest of the pass privately.
+  /// Must be shorter than the time limit of a watchdog.
   std::chrono::milliseconds timeout = std::chrono::minutes(10);
 };
 
 /// A loader that takes its batches from a ring. If the ring has passed the position that the loader
 /// needs, does not exist, fails or ends, the loader loads its batches itself, with a private
 /// Loader. The content of the batches is the same in both cases. The private loader, with its
-/// threads and memory, exists only while it is needed. Use it from one thread.
+/// threads and memory, exists only while it is needed. Use a SharedLoader from one thread.
 class PRECAST_API SharedLoader {
  public:
-  /// Borrows `reader`, which must outlive the loader. @throws as Loader; with a ring, an option
-  /// that is out of range is reported only when the private loader is created.
+  /// Borrows `reader`, which must outlive the loader. @throws the errors of Loader's constructor;
+  /// with a ring, an option that is out of range is an error only when the private loader is
+  /// created.
   SharedLoader(const BetonReader& reader, Pipeline pipeline, LoaderOptions options,
                SharedRing ring = {});
   SharedLoader(const SharedLoader&) = delete;
@@ -75,8 +76,8 @@ class PRECAST_API SharedLoader {
   bool attach();
   void leave(const char* reason);
   [[nodiscard]] bool stopped() const { return ring_.options.stopped && ring_.options.stopped(); }
-  /// Whether the loader has waited too long. If so, it does not use the ring in the rest of the
-  /// pass.
+  /// Returns whether the loader has waited too long. If so, it will not use the ring in the rest of
+  /// the pass.
   bool check_timeout();
   [[nodiscard]] std::optional<HostBatch> next_from_ring();
   void check(const HostBatch& batch);
@@ -103,8 +104,8 @@ class PRECAST_API SharedLoader {
   bool incompatible_ = false;
   bool warned_ = false;
   bool passed_logged_ = false;
-  /// The epoch in which the ring is not used any more, because the loader waited too long, or the
-  /// producer did not respond or did not admit it; -1 if none.
+  /// The epoch in which the loader does not try to join the ring again, because it waited too long,
+  /// or because the producer did not respond or did not admit it; -1: no such epoch.
   std::int64_t private_epoch_ = -1;
   Clock::time_point waiting_since_;
   Clock::time_point next_try_;

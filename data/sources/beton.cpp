@@ -85,7 +85,7 @@ class BetonSource final : public Source {
       case FieldType::custom:
         return custom_value(i, field);
     }
-    require(false, "a reader has no other fields");
+    require(false, "the field has a known type");
     return {};
   }
   /// Checks the bytes against their checksum before returning them: the new file gets new

@@ -16,7 +16,7 @@ namespace precast::data {
 /// different form, and more than a million names.
 [[nodiscard]] PRECAST_API std::vector<std::string> expand_braces(std::string_view pattern);
 
-/// `source` itself if it exists, else the expansion of its braces.
+/// Returns `source` itself if it exists, otherwise the expansion of its braces.
 [[nodiscard]] PRECAST_API std::vector<std::filesystem::path> source_paths(
     const std::filesystem::path& source);
 

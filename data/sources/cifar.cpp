@@ -100,8 +100,8 @@ class CifarSource final : public Source {
     files_.push_back(std::move(file));
   }
 
-  /// Reads one name per line. If the file is missing or has the wrong number of names, the names
-  /// are the labels themselves.
+  /// Reads one name per line. If the file is missing or has the wrong number of names, the classes
+  /// are named after their labels: `0`, `1` and so on.
   void read_class_names(const fs::path& path) {
     if (fs::exists(path)) {
       const std::vector<std::byte> bytes = read_file(path);

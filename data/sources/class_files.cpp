@@ -26,7 +26,7 @@ std::string_view first_part(std::string_view path) {
   return path.substr(0, path.find('/'));
 }
 
-/// `n01440764` of `n01440764_tench.JPEG`, or nothing.
+/// Returns `n01440764` for `n01440764_tench.JPEG`; empty for names of another form.
 std::string_view wordnet_id(std::string_view file) {
   constexpr std::size_t kLength = 9;
   if (file.size() <= kLength || file[0] != 'n' || file[kLength] != '_') return {};
@@ -52,7 +52,7 @@ std::size_t common_prefix(const std::vector<std::string>& paths,
   }
 }
 
-/// Finds images and their class names; drops what is not in a class folder.
+/// Finds images and their class names; leaves out the images that are not in a class folder.
 class Arranger {
  public:
   Arranger(const std::vector<std::string>& paths, const std::string& where,
@@ -137,7 +137,7 @@ class Arranger {
           where_, fmt::join(names, ", ")));
     }
     if (flat_ || classes_given_) return;
-    // All remaining images are below this folder; classes cannot be next to it.
+    // All remaining images are below this folder, so only the folders in it can be classes.
     const std::string_view prefix =
         std::string_view(paths_[result_.files[0].path]).substr(0, prefix_);
     for (const std::string& folder : folders) {

@@ -79,7 +79,7 @@ std::string_view trimmed_line(const Words& words) {
   return {words.front().data(), static_cast<std::size_t>(end - words.front().data())};
 }
 
-/// Names of all folders in the files' paths.
+/// The names of all folders in `paths`.
 NameSet folders_in(const std::vector<std::string>& paths) {
   NameSet folders;
   for (const std::string& path : paths) {

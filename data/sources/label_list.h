@@ -27,7 +27,7 @@ using NameSet = std::unordered_set<std::string_view>;
 /// Reads class names, in the file's order. A name is the first word of a line (such as the WordNet
 /// ids in ILSVRC's lists of classes; the rest of the line is ignored). But if any line of several
 /// words is in `names`, each name is an entire line.
-/// @param names that may be classes: folders of the images, or strings in a column of a table.
+/// @param names possible class names: folders of the images, or strings in a column of a table.
 /// @throws IoError; DataError for a duplicate class, or a file without classes
 [[nodiscard]] PRECAST_API std::vector<std::string> read_class_list(
     const std::filesystem::path& file, const NameSet& names = {});
@@ -35,8 +35,8 @@ using NameSet = std::unordered_set<std::string_view>;
 /// Reads the class names of a .beton file (of its first int field that has any), or of a list
 /// (read_class_list()). Labels are positions in the file, so that the list of an existing model's
 /// classes gives the labels of that model. @param file empty: the result is empty.
-/// @throws as read_class_list(); DataError for a .beton file without class names, or in which two
-/// classes have the same name
+/// @throws the errors of read_class_list(), and DataError for a .beton file without class names, or
+/// in which two classes have the same name
 [[nodiscard]] PRECAST_API ClassList read_classes(const std::filesystem::path& file,
                                                  const NameSet& names = {});
 
@@ -74,8 +74,8 @@ inline constexpr const char* kClassesHelp =
 struct PRECAST_API ImageListOptions {
   /// A file with the images' classes; empty: each folder is a class.
   std::string labels;
-  /// All classes, as for read_classes(), so that a split that lacks some of them has the same
-  /// labels as the other splits.
+  /// The file with all classes (read_classes()), so that a split that lacks some of them has the
+  /// same labels as the other splits.
   std::string classes;
 
   void options(Schema& schema);

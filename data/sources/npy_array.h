@@ -24,7 +24,7 @@ struct NpyView {
 
 /// Returns the array of a .npy file in the form of an ndarray field; a single number becomes an
 /// array of shape [1].
-/// @throws DataError as view_npy()
+/// @throws the errors of view_npy()
 [[nodiscard]] PRECAST_API ArrayInput npy_array(std::span<const std::byte> file,
                                                const std::string& where);
 

@@ -60,7 +60,7 @@ std::optional<NumberList> read_number_list(const Json& value) {
       continue;
     }
     const auto next = read_number_list(item);
-    // Numbers and lists mixed, or lists of different shapes.
+    // The item is neither a number nor a list of numbers, or numbers and lists are mixed.
     if (!next || (!inner && &item != &value.front())) return std::nullopt;
     if (!inner)
       inner = next;

@@ -16,7 +16,7 @@ inline constexpr std::int64_t kMaxExactInteger = std::int64_t{1} << 53;
 
 /// A JSON list of numbers, or of such lists with equal shapes: `[[1, 2], [3, 4]]`.
 struct NumberList {
-  /// Without zeros; at most kMaxDimensions lengths.
+  /// At most kMaxDimensions lengths, all above 0.
   std::vector<std::uint64_t> shape;
   /// Whether all numbers are integers that int64 represents.
   bool all_integers = true;
@@ -25,12 +25,12 @@ struct NumberList {
 
   /// Merges the properties of the list in another row. @return false if the shapes differ
   [[nodiscard]] bool merge(const NumberList& other);
-  /// The type of an array of these numbers: int64, else float64; nothing if numbers would be
-  /// rounded.
+  /// The type of an array of these numbers: int64 if all are integers, otherwise float64. Returns
+  /// nothing if float64 would round some of them.
   [[nodiscard]] std::optional<ArrayFormat> format() const;
 };
 
-/// Returns nothing if the value is not such a list.
+/// Returns the properties of a list of numbers, or nothing if `value` is anything else.
 [[nodiscard]] std::optional<NumberList> read_number_list(const nlohmann::ordered_json& value);
 
 /// The numbers of a list in C order, as elements of `dtype`, one of NumberList::format().

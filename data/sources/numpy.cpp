@@ -86,8 +86,8 @@ bool holds_pixels(const ArrayFormat& format) {
   return format.dtype == "|u1" && sides && (grey || (shape.size() == 4 && shape[3] == 3));
 }
 
-/// The field for the rows of an array. @param is_unnamed whether the array comes from a .npy file,
-/// so that its name has no meaning.
+/// Returns the field that stores the rows of an array. @param is_unnamed whether the array comes
+/// from a .npy file, so that its name has no meaning.
 SourceField field_of(const std::string& name, const ArrayFormat& format, bool is_unnamed) {
   SourceField field{name.substr(0, kFieldNameBytes), "ndarray"};
   if (name.size() > kFieldNameBytes) field.full_name = name;
@@ -261,9 +261,9 @@ class NumpySource final : public Source {
     for (const Column& column : columns_) fields_.push_back(column.field);
   }
 
-  /// Moves the first matching column whose name has the lowest rank to `place`, and gives its field
-  /// the name words[0], unless another array has this name. @return the position of the next
-  /// column.
+  /// Moves the matching column whose name has the lowest rank (the first one, if several have it)
+  /// to `place`, and names its field words[0], unless another array has this name. @return the
+  /// position of the next column.
   std::size_t promote(std::size_t place, const FieldWords& words,
                       const std::function<bool(const Column&)>& matches) {
     const auto begin = columns_.begin() + static_cast<std::ptrdiff_t>(place);

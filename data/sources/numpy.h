@@ -31,12 +31,12 @@ struct PRECAST_API NumpyOptions {
 /// image(s), img(s) or x, with or without more words before or after an underscore (`x_train`,
 /// `train_images`).
 ///
-/// One image field gets the name `image`; one int array that is called label(s), y or target(s), in
-/// the same way, gets the name `label`. A field keeps its own name if another array already has the
-/// new one. In both cases, the best match is chosen: an array that is called `image` or `label`;
-/// else one whose whole name is another of the words above (`y`); else a word with train, test or
-/// val (`y_train`); else a word with other words (`y_pos`). Of equally good matches, the first one
-/// in the file is chosen. Case does not matter. These two fields come first; all others have the
+/// One image field is named `image`, and one int field whose array is called label(s), y or
+/// target(s), in the same way, is named `label`, unless another array already has that name. If
+/// several arrays match, the best match is chosen: an array that is called `image` or `label`; else
+/// one whose whole name is another of the words above (`y`); else a word with train, test or val
+/// (`y_train`); else a word with other words (`y_pos`). Of equally good matches, the first one in
+/// the file is chosen. Case does not matter. These two fields come first; all other fields have the
 /// names of their arrays, truncated to 16 characters. The labels of `x_train.npy` are in
 /// y_train.npy, those of `train_images.npy` in train_labels.npy, those of any NAME.npy in
 /// NAME_labels.npy, or in the file that `options` name. Files are mapped; compressed members of a

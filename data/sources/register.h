@@ -19,12 +19,12 @@ class PRECAST_API SourceRegistry : public PartRegistry<Source, const std::filesy
   using Base = PartRegistry<Source, const std::filesystem::path&>;
 
  public:
-  /// Whether `path` is of this kind, judged by its name and content. The path exists.
+  /// Returns whether `path`, which exists, is of this kind, judged by its name and content.
   using Recognizer = std::function<bool(const std::filesystem::path& path)>;
 
   SourceRegistry() : Base("source") {}
 
-  /// @param open as PartRegistry::add: from a path, or from a path and options.
+  /// @param open opens a source from a path, or from a path and options (PartRegistry::add()).
   /// @throws std::logic_error if `name` is taken.
   template <typename Open>
   void add(std::string name, std::string help, Recognizer recognizes, Open open) {
@@ -67,7 +67,7 @@ PRECAST_API void register_sources(SourceRegistry& sources);
 [[nodiscard]] PRECAST_API std::unique_ptr<Source> open_source(const SourceRegistry& sources,
                                                               const std::filesystem::path& path,
                                                               const PartSpec& spec);
-/// open_source() with the built-in kinds. @throws also as kind_of_source()
+/// open_source() with the built-in kinds. @throws the errors of kind_of_source() and open_source()
 [[nodiscard]] PRECAST_API std::unique_ptr<Source> open_source(const std::filesystem::path& path,
                                                               const std::string& kind = "auto",
                                                               const ConfigNode& options = {});

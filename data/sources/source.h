@@ -42,7 +42,7 @@ class PRECAST_API Source {
   Source& operator=(const Source&) = delete;
   virtual ~Source();
 
-  /// At least 1.
+  /// The number of samples, at least 1.
   [[nodiscard]] virtual std::uint64_t size() const = 0;
   /// @throws IoError or DataError naming the file.
   [[nodiscard]] virtual Sample sample(std::uint64_t i) const = 0;

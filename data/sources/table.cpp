@@ -29,7 +29,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A row as strings. In .jsonl, each is a JSON document, except that strings have no quotes.
+/// The cells of a row as text. In .jsonl, each cell is a JSON document, except that strings have no
+/// quotes.
 struct Row {
   std::vector<std::string> cells;
   std::vector<CellType> cell_types;
@@ -79,7 +80,7 @@ class TableSource : public Source {
                       row.lists.empty() ? std::nullopt : row.lists[i]);
     }
   }
-  /// Call after the last row. @throws DataError if the names are a sample.
+  /// Call after the last row. @throws DataError if the column names look like a sample.
   void check_names(const std::vector<std::string>& names) const {
     if (const auto value = find_value_in_header(names, columns_))
       throw DataError(
@@ -117,7 +118,8 @@ class TableSource : public Source {
  private:
   static constexpr std::size_t kNone = SIZE_MAX;
 
-  /// Makes the strings of column class_column_ labels.
+  /// Makes the field of column class_column_ an int field, and assigns a label to each of its
+  /// strings.
   void read_class_column(const TableOptions& options) {
     class_field_ = fields_[class_column_].name;
     std::vector<std::string> texts = distinct_texts(class_column_);

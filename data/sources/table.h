@@ -17,9 +17,9 @@ struct PRECAST_API TableOptions {
   /// integers, so that the type does not depend on the rows of a split.
   std::vector<std::string> floats = {};
   /// The text column that contains class names; empty: the first text column called label, labels,
-  /// class, target or category, unless an int column has such a name, and so contains the labels.
+  /// class, target or category, unless an int column with such a name contains the labels.
   std::string class_column = {};
-  /// All classes, as for read_classes(); empty: those in the column.
+  /// The file with all classes (read_classes()); empty: the classes are the strings in the column.
   std::string classes = {};
 
   void options(Schema& schema);

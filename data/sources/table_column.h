@@ -17,18 +17,20 @@ enum class CellType { cell, number, text, other };
 /// An integer as programs print it. Digits with a leading zero are a code, not a number (`007`,
 /// `01234`). Returns nothing for -0, because an integer would lose the sign.
 [[nodiscard]] std::optional<std::int64_t> parse_integer(std::string_view text);
-/// Like parse_integer(), for any number. Returns nothing for what a double cannot represent: an
-/// integer that would be rounded, or a NaN with a payload.
+/// Like parse_integer(), for any number. -0 is accepted. Returns nothing for an integer below
+/// -kMaxExactInteger or above kMaxExactInteger, because a double may round it, and for a NaN with a
+/// payload, such as nan(1).
 [[nodiscard]] std::optional<double> parse_float(std::string_view text);
 
 /// The common properties of the values of a column, which determine the kind of its field.
 class TableColumn {
  public:
   void add(const std::string& cell, CellType cell_type, const std::optional<NumberList>& list);
-  /// Replaces the kind of the values by bytes, json or float (for lists, an ndarray of float64).
-  /// @return whether the values fit.
+  /// Sets the kind of the field to `chosen`: bytes, json or float (for lists, an ndarray of
+  /// float64).
+  /// @return whether the values can be stored as this kind.
   [[nodiscard]] bool choose(const std::string& chosen);
-  /// Whether all values are strings, but neither all numbers nor all names of images, and no kind
+  /// Whether all values are strings, not all are numbers, not all are names of images, and no kind
   /// was chosen.
   [[nodiscard]] bool has_texts() const {
     return chosen_.empty() && all_texts_ && kind() == "bytes";
@@ -70,9 +72,9 @@ class TableColumn {
                                                       const std::vector<TableColumn>& columns);
 
 /// The first column name that looks like a value of its column, as in a table without a line of
-/// names: the name of an image, or a number in a column of numbers. Numbers that ascend are names,
-/// such as those that pandas writes for an array (0,1,2), years or wavelengths; so is the 0 of a
-/// single column.
+/// names: the name of an image, or a number in a column of numbers. Ascending numbers count as
+/// names, such as those that pandas writes for an array (0,1,2), years or wavelengths; so does a 0
+/// above the only column.
 [[nodiscard]] std::optional<std::string> find_value_in_header(
     const std::vector<std::string>& names, const std::vector<TableColumn>& columns);
 

@@ -50,7 +50,7 @@ class Indexer {
     if (reader == nullptr) throw std::bad_alloc();
     archive_read_support_format_tar(reader.get());
     // If the archive is one block of memory, libarchive returns members as pointers into that
-    // block: this gives their positions, and only headers are read.
+    // block. The pointers give the members' positions, and only headers are read.
     int status = archive_read_open_memory(reader.get(), archive_.data(), archive_.size());
     archive_entry* entry = nullptr;
     while (status == ARCHIVE_OK && index_.files.size() < max_files) {

@@ -35,7 +35,7 @@ struct TarIndex {
                                              std::size_t max_files = SIZE_MAX);
 
 /// Replaces members that are archives themselves (ImageNet's train tar has one per class) with
-/// their contents: `n01440764.tar` becomes a folder. @throws DataError as above
+/// their contents: `n01440764.tar` becomes a folder. @throws the errors of index_tar()
 [[nodiscard]] PRECAST_API TarIndex open_inner_tars(TarIndex outer, const std::string& where);
 
 }  // namespace precast::data

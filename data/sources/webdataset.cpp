@@ -239,7 +239,7 @@ class WebDataset final : public Source {
     }
   }
 
-  /// Counts the members that have no field because the first sample lacks them.
+  /// Counts the members that are left out because the first sample has no member with their ending.
   void count_left_out() {
     for (const SampleSet& sample : samples_) {
       const std::span<const TarMember> members = members_of(sample);
@@ -277,7 +277,8 @@ std::unique_ptr<Source> open_webdataset_shards(const std::vector<fs::path>& shar
 }
 
 bool is_webdataset(const fs::path& path) {
-  // Class folders may have an unrelated archive next to them.
+  // A folder with subfolders is not a folder of shards: it may contain class folders and an
+  // unrelated archive.
   if (fs::is_directory(path) &&
       std::any_of(fs::directory_iterator(path), fs::directory_iterator(),
                   [](const fs::directory_entry& entry) { return entry.is_directory(); }))
@@ -286,7 +287,8 @@ bool is_webdataset(const fs::path& path) {
   if (shards.empty() || shards[0].extension() != kTarExtension) return false;
   const MappedFile file(shards[0]);
   TarIndex index = index_tar(file.bytes(), shards[0].string(), kMaxProbedMembers);
-  // In shards, two adjacent files have the same key, and they are not both images.
+  // In a shard, unlike in a tar of class folders, there are adjacent files that have the same key
+  // and are not both images.
   for (std::size_t i = 1; i < index.files.size(); ++i) {
     if (!split(index.files[i - 1].path) || !split(index.files[i].path)) continue;
     lower_extension(index.files[i - 1].path);

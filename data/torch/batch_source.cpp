@@ -57,7 +57,7 @@ constexpr std::array<IsOfKind, 4> kInputs = {is<ImageOutput>, is<ShapedOutput>, 
                                              is<BytesOutput>};
 constexpr std::array<IsOfKind, 2> kTargets = {is<IntegerOutput>, is<FloatingOutput>};
 
-/// [samples, shape...]: the values of each sample rise from -2 to 2.
+/// Returns a tensor [samples, shape...] in which the values of each sample rise from -2 to 2.
 at::Tensor ramps(std::int64_t samples, std::vector<std::int64_t> shape, at::Device device,
                  at::ScalarType type) {
   constexpr double kLargest = 2;

@@ -20,7 +20,7 @@ namespace precast::data {
 /// `inputs` is empty, the input is the first image output; if there is none, the first output of a
 /// `pixels` or `ragged` field, else the first array, else the first `bytes` or `json` field. If
 /// `targets` is empty, the target is the first integer field, else the first float field; there is
-/// none if `needs_target` is false.
+/// no target if `needs_target` is false.
 struct FieldChoice {
   std::vector<std::string> inputs;
   std::vector<std::string> targets;
@@ -38,7 +38,7 @@ inline constexpr std::int64_t kMaxInUse = 4;
 /// the loader's memory. On a GPU, uint8 images are copied from page-locked memory on a separate
 /// stream, before training needs them, and normalised on the device. Images that the pipeline
 /// converts itself keep the type that it sets. With options.plan_images, which needs a GPU, the
-/// first begin_epoch() copies all stored images to the GPU, and each batch is made from them there;
+/// first begin_epoch() copies all stored images to the GPU, which computes each batch from them;
 /// the batches are the same.
 /// @param image_dtype float32; on a GPU float16 or bfloat16 as well.
 /// @param ring the ring from which batches are taken if possible (SharedLoader).
@@ -53,8 +53,8 @@ inline constexpr std::int64_t kMaxInUse = 4;
 
 /// Returns a function that makes batches with the names, shapes and types of a make_batch_source()
 /// source, without reading samples: each image is the same ramp from -2 to 2, the range of
-/// normalised images; all other values are 0. Does not borrow its arguments. @throws as
-/// make_batch_source()
+/// normalised images; all other values are 0. Does not borrow its arguments. @throws
+/// DataError and ConfigError in the same cases as make_batch_source()
 [[nodiscard]] PRECAST_API BatchMaker make_batch_maker(const BetonReader& reader,
                                                       const Pipeline& pipeline,
                                                       const FieldChoice& fields, at::Device device,

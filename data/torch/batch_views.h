@@ -23,8 +23,8 @@ struct BatchFields {
 
 [[nodiscard]] at::ScalarType scalar_type(ElementType type);
 
-/// @param outputs of the loader. @throws DataError naming the file if a field of `choice` is
-/// missing
+/// Selects the inputs and targets among the loader's outputs. @throws DataError naming the file if
+/// a field of `choice` is missing
 [[nodiscard]] BatchFields find_fields(const BetonReader& reader, std::vector<Output> outputs,
                                       const FieldChoice& choice);
 

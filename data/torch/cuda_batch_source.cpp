@@ -150,8 +150,8 @@ class CudaCopier {
     return on_device;
   }
 
-  /// Copies to [N, C, H, W] on the device: unchanged from the loader if the pipeline sets the type,
-  /// else from [N, H, W, C] uint8 to normalised floats.
+  /// Copies images to the device and returns them as [N, C, H, W]. If the pipeline sets their type,
+  /// the values are those of the loader; otherwise, uint8 values are normalised to floats.
   at::Tensor copy_images(const at::Tensor& host, const ImageOutput& image) {
     const at::Tensor bytes = copy(host);
     if (image.pipeline.type) {
@@ -182,7 +182,8 @@ class CudaCopier {
     return as_nchw(images, image);
   }
 
-  /// [N, H, W, C] in memory as [N, C, H, W].
+  /// Returns images that are [N, H, W, C] in memory as [N, C, H, W]: as a view or, if the pipeline
+  /// sets the layout nchw, as a copy.
   static at::Tensor as_nchw(const at::Tensor& images, const ImageOutput& image) {
     const at::Tensor planes = images.permute({0, 3, 1, 2});
     return image.pipeline.channels_first ? planes.contiguous() : planes;
@@ -209,9 +210,9 @@ class CudaBatchSource final : public BatchSource {
         batches_(CudaCopier(fields, images_, device, image_dtype), kCopiedAhead, kMaxInUse, reader,
                  pipeline, with_pinned_memory(options), with_page_lock(std::move(ring))) {}
 
-  /// The first call copies the stored images. The constructor does not: copying may take minutes,
-  /// during which a training run must have locked its folder. If the copy is cancelled, the pass
-  /// has no batches.
+  /// The first call copies the stored images. The constructor does not do this, because the copy
+  /// may take minutes, and a training run must lock its folder first. If the copy is cancelled, the
+  /// pass has no batches.
   void begin_epoch(const EpochRequest& request) override {
     const DeviceImageOptions options{.cancel = cancel_copy_, .show_progress = request.rank == 0};
     for (const std::size_t field : planned_fields_) {

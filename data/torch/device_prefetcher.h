@@ -87,10 +87,10 @@ class DevicePrefetcher {
     source_.begin_epoch(request);
   }
 
-  /// The next batch, or nothing at the end of the pass. Work that the caller queues on its current
-  /// stream sees the batch complete; the batch may be released while such work is queued. Work on
-  /// a batch counts as its use if it is queued before the next call of next(). If the source or the
-  /// copy of a batch fails, next() throws that exception after all earlier batches have been
+  /// Returns the next batch, or nothing at the end of the pass. Work that the caller queues on its
+  /// current stream sees the batch complete; the batch may be released while such work is queued.
+  /// `max_in_use` limits only work that is queued before the next call of next(). If the source or
+  /// the copy of a batch fails, next() throws that exception after all earlier batches have been
   /// returned.
   [[nodiscard]] std::optional<Batch> next() {
     limit_in_use();
@@ -169,7 +169,8 @@ class DevicePrefetcher {
   LookAhead<Copied> ahead_;
   /// Whether a batch was returned since the last call of limit_in_use().
   bool returned_ = false;
-  /// The ends of the consumer's work on the batches returned last, oldest first.
+  /// For each of the batches returned last, oldest first: the event at the end of the consumer's
+  /// work on it.
   std::deque<Event> in_use_;
   double seconds_copying_ = 0;
 };

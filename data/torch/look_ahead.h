@@ -31,7 +31,7 @@ class LookAhead {
     if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
     return std::nullopt;
   }
-  /// Discards the items, the end and any failure; next() calls make() again.
+  /// Discards all items and forgets the end or a failure, so next() calls make() again.
   void restart() {
     items_.clear();
     failure_ = nullptr;

@@ -57,7 +57,7 @@ at::Tensor view_or_copy(const HostTensor& host, const std::shared_ptr<const void
   return copy;
 }
 
-/// On a CPU: [N, C, H, W] float32 in channels_last.
+/// Returns normalised images [N, C, H, W] as float32 in channels_last.
 at::Tensor normalize_on_cpu(const HostTensor& host, const Normalize& normalize) {
   const std::int64_t samples = host.shape[0], height = host.shape[1], width = host.shape[2],
                      channels = host.shape[3];
@@ -80,9 +80,9 @@ at::Tensor normalize_on_cpu(const HostTensor& host, const Normalize& normalize) 
   return images;
 }
 
-/// On a GPU: (pixel - mean) / std in float32, then rounded to the type of images.
-at::Tensor normalize_on(at::Device device, const at::Tensor& pixels,
-                        const NormalizeOptions& options, at::ScalarType type) {
+/// Returns (pixel - mean) / std on `device`, computed in float32, then rounded to `type`.
+at::Tensor normalize_on_gpu(at::Device device, const at::Tensor& pixels,
+                            const NormalizeOptions& options, at::ScalarType type) {
   const auto constants = [&](const std::vector<double>& values) {
     return at::tensor(at::ArrayRef<double>(values), at::kFloat).view({1, -1, 1, 1}).to(device);
   };
@@ -159,7 +159,8 @@ class OutsideSource final : public BatchSource {
         check_next(*received);
         return received;
       }
-      // Only these batches are before the batch that begin() was called with.
+      // Until the first batch is used, skipped batches are those before the position that was
+      // passed to OutsideBatches::begin().
       if (!numbered_) batches_->skip(*received->position);
     }
     return std::nullopt;
@@ -237,8 +238,8 @@ class OutsideSource final : public BatchSource {
     if (image == nullptr) return view_or_copy(host, received.host.memory).to(device_);
     if (normalized_image(output) != nullptr && host.type == ElementType::u8) {
       if (device_.is_cpu()) return normalize_on_cpu(host, normalize_.at(output.name));
-      return normalize_on(device_, view_or_copy(host, received.host.memory),
-                          image->pipeline.normalize, image_dtype_);
+      return normalize_on_gpu(device_, view_or_copy(host, received.host.memory),
+                              image->pipeline.normalize, image_dtype_);
     }
     at::Tensor images = view_or_copy(host, received.host.memory);
     if (!image->channels_first) images = images.permute({0, 3, 1, 2});
@@ -265,7 +266,7 @@ class OutsideSource final : public BatchSource {
   double seconds_waited_ = 0;
 };
 
-/// Adds an output to `form.outputs` unless it is already there. @return its index.
+/// Adds an output to `spec.outputs` unless it is already there. @return its index.
 std::size_t add_output(OutsideSpec& spec, const Output& output) {
   const auto found = std::ranges::find(spec.outputs, output.name, &Output::name);
   if (found == spec.outputs.end()) {

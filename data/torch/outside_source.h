@@ -17,7 +17,7 @@
 
 namespace precast::data {
 
-/// The form that a run expects of batches from another program.
+/// What a run expects of batches from another program.
 struct OutsideSpec {
   /// The outputs that the model and the loss read; other outputs of a batch are ignored. An image
   /// for which the pipeline sets no element type may be |u1 or normalised <f4, [N, H, W, C].
@@ -38,17 +38,18 @@ struct OutsideSpec {
   bool accepts_unnumbered = false;
 };
 
-/// Returns a form with the outputs that `choice` selects from those of a file's samples. The caller
-/// sets all other members. @throws DataError, ConfigError as make_batch_source()
+/// Returns a spec with the outputs that `choice` selects from those of a file's samples. The caller
+/// sets all other members. @throws DataError and ConfigError in the same cases as
+/// make_batch_source()
 [[nodiscard]] PRECAST_API OutsideSpec make_outside_spec(const BetonReader& reader,
                                                         const Pipeline& pipeline,
                                                         const FieldChoice& choice);
-/// Returns a form with an image called `image` with ImageNet's normalisation, and an integer called
-/// `label`.
+/// Returns a spec with an image called `image`, normalised with ImageNet's values, and an integer
+/// called `label`.
 [[nodiscard]] PRECAST_API OutsideSpec make_image_spec(int channels);
 
-/// The largest accepted size of a message with a batch of this form, in bytes: four times the size
-/// of the batch, since images may be float32 instead of uint8, plus 1 MiB.
+/// Returns the largest accepted size of a message with a batch, in bytes: four times the size of
+/// the batch, since images may be float32 instead of uint8, plus 1 MiB.
 [[nodiscard]] PRECAST_API std::uint64_t max_outside_message_bytes(const OutsideSpec& spec,
                                                                   std::int64_t image_size_px);
 
@@ -56,11 +57,11 @@ struct OutsideSpec {
 /// checked, and u8 images are normalised. The source begins to receive at the first begin_epoch();
 /// passes must be in increasing order, since a batch cannot be received twice. If a pass is left
 /// before its end, the rest of its batches is skipped, provided that they have numbers.
-/// next() throws ProducerError for a batch that does not have this form or is not the next one, and
+/// next() throws ProducerError for a batch that does not match `spec` or is not the next one, and
 /// CheckpointError for batches without numbers in a run that does not start at its first batch
-/// (unless `spec` accepts gaps). begin_epoch() throws ProducerError for a pass that is not later,
-/// and in the first call the exceptions of OutsideBatches::begin(). If the process is asked to stop
-/// while next() waits, next() returns nothing, even before the end of the pass.
+/// (unless spec.accepts_unnumbered is true). begin_epoch() throws ProducerError for a pass before
+/// the next batch, and in the first call the exceptions of OutsideBatches::begin(). If the process
+/// is asked to stop while next() waits, next() returns nothing, even before the end of the pass.
 /// @param image_dtype as in make_batch_source()
 [[nodiscard]] PRECAST_API std::unique_ptr<BatchSource> make_outside_source(
     std::unique_ptr<OutsideBatches> batches, OutsideSpec spec, at::Device device,

@@ -18,7 +18,8 @@
 namespace precast::data {
 namespace {
 
-/// The type of the stored numbers; nothing if they are not numbers or a mask has three channels.
+/// Returns the type of the stored numbers; nothing if the output is not an array or a mask with one
+/// channel.
 std::optional<at::ScalarType> stored_type(const Output& output) {
   if (is<ArrayOutput>(output)) return scalar_type(output.type);
   const auto* const mask = std::get_if<MaskOutput>(&output.kind);
@@ -26,7 +27,7 @@ std::optional<at::ScalarType> stored_type(const Output& output) {
   return at::kByte;
 }
 
-/// The numbers of a value, without the header of a pixels field; empty if they are damaged.
+/// Returns the numbers of a value, without the header of a pixels field; empty if it is damaged.
 std::span<const std::byte> numbers_in(const FieldInfo& field, std::span<const std::byte> value) {
   if (field.tag.kind == FieldTag::Kind::none) return value;
   std::vector<std::uint64_t> extents;

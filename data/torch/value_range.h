@@ -24,7 +24,7 @@ struct ValueRange {
 
 /// Searches an array, or a mask with one channel, for a number outside the range (NaN is outside),
 /// in at least `samples` and less than twice as many samples, spread evenly over the file, or in
-/// all samples if it has fewer. Damaged values are skipped: they are reported or replaced when
+/// all samples of a smaller file. Damaged values are skipped: they are reported or replaced when
 /// batches are loaded.
 /// @param output made by resolve_outputs() for this reader.
 /// @return the first such number; nothing if there is none or the output is of another kind.

@@ -92,8 +92,8 @@ class Affine final : public Warp {
  private:
   void add_options(Schema& schema) override {
     schema.add("translate", &translate_, "largest shift, as fractions of width and height");
-    schema.add("scale", &scale_, "enlargement: [smallest, largest]");
-    schema.add("shear", &shear_, "degrees: [low, high] along x, or four numbers for x and y");
+    schema.add("scale", &scale_, "scale factor: [smallest, largest]");
+    schema.add("shear", &shear_, "degrees: [low, high] along x, or [low x, high x, low y, high y]");
   }
 
   [[nodiscard]] AffineParameters choose(const PixelShape& shape,

@@ -40,7 +40,7 @@ enum Operation : std::size_t {
 /// Whether the operation moves pixels instead of changing their colours.
 [[nodiscard]] bool augmentation_moves(std::size_t operation);
 
-/// How pixels are moved.
+/// The settings of operations that move pixels.
 struct AugmentationWarp {
   Interpolation interpolation = Interpolation::nearest;
   /// Colour outside the image.

@@ -99,7 +99,7 @@ class AugMix final : public Transform {
   std::string set_ = "all";
 };
 
-/// The factor of color, contrast, brightness and sharpness.
+/// Returns the factor for color, contrast, brightness or sharpness.
 double factor_of(std::size_t operation, int severity, std::array<double, 2> draws) {
   if (draws[0] <= 0.5) return 1 - 0.09 * severity * (1 - draws[1]);
   const double factor = 1 + (severity - 1) * draws[1];
@@ -117,7 +117,8 @@ double augmix_magnitude(std::size_t operation, int severity, bool original,
     case posterizing:
       return 4 - scaled_level(4);
     case solarizing:
-      // Halfway between two values: rounding of magnitude * 255 must not matter.
+      // 0.5 puts the threshold halfway between two pixel values, so rounding of magnitude * 255 has
+      // no effect.
       return (256 - scaled_level(256) - 0.5) / 255;
     case rotation:
       return sign * scaled_level(30);

@@ -7,8 +7,8 @@
 namespace precast::data {
 namespace {
 
-/// Fills `chosen` with different random numbers of 0 .. size - 1, ascending (Knuth, TAOCP 3.4.2,
-/// algorithm S).
+/// Fills `chosen` with distinct random numbers from 0 to size - 1, in ascending order (Knuth, TAOCP
+/// 3.4.2, algorithm S).
 void choose_indices(int size, RandomStream& random, std::span<std::int32_t> chosen) {
   std::size_t count = 0;
   for (int i = 0; i < size && count < chosen.size(); ++i) {

@@ -10,7 +10,7 @@
 
 namespace precast::data {
 
-/// The new value for each of the 256 values.
+/// Maps each of the 256 pixel values to its new value.
 using ValueTable = std::array<std::uint8_t, 256>;
 
 /// Colour operations with given parameters, in place on [H, W, 3] pixels. Brightness, contrast and

@@ -112,8 +112,8 @@ F hue_of(const Colours& c, F high, F range) {
   return hn::IfThenZeroElse(grey, hue);
 }
 
-/// One channel of a colour with this hue; `offset` is 5 for red, 3 for green and 1 for blue: high -
-/// range * clamp(min(k, 4 - k), 0, 1), k = (offset + hue) mod 6 (Smith 1978's HSV).
+/// Returns one channel of a colour with this hue: high - range * clamp(min(k, 4 - k), 0, 1), where
+/// k = (offset + hue) mod 6 (HSV of Smith 1978). `offset` is 5 for red, 3 for green and 1 for blue.
 F channel(float offset, F hue, F high, F range) {
   const F six = hn::Set(kFloats, 6.0F);
   const F turned = hn::Add(hn::Set(kFloats, offset), hue);

@@ -24,7 +24,7 @@ PixelEdit fill_of(const Rect& region, const std::vector<double>& colour) {
   return fill;
 }
 
-/// Fills the rectangle of `fill`; does nothing if that is empty.
+/// Does nothing if the rectangle of `fill` is empty.
 void fill_region(const Pixels& image, const PixelEdit& fill) {
   for (int y = fill.row; y < fill.row + fill.height; ++y) {
     std::uint8_t* pixel = image.row(y) + std::ptrdiff_t{3} * fill.column;

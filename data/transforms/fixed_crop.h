@@ -6,8 +6,8 @@
 
 namespace precast::data {
 
-/// The same window of every image. If an image is smaller, the crop is the part of the window
-/// inside the image, but at least one pixel.
+/// Chooses the same window in every image. If an image is smaller, the crop is the part of the
+/// window inside the image, but at least one pixel.
 class FixedCrop final : public Crop {
  public:
   explicit FixedCrop(const Rect& window) : window_(window) {}

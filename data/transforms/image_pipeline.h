@@ -36,8 +36,8 @@ struct PipelineLocation {
 };
 
 /// How a stored image becomes the model's input, in this order: crop, resize to the epoch's image
-/// size, flip left to right, the steps, then type, normalisation and layout. Immutable once made,
-/// shared by all threads.
+/// size, flip left to right, the steps, then type, normalisation and layout. Immutable once built,
+/// and shared by all threads.
 struct ImagePipeline {
   std::shared_ptr<const Crop> crop;
   double flip_probability = 0;
@@ -58,7 +58,7 @@ struct ImagePipeline {
   /// keeps the recipe's values.
   std::optional<PipelineLocation> channels_location = {}, normalize_location = {};
 
-  /// The shape, after all steps, of images with this size.
+  /// Returns the shape that an image of shape `resized` has after all steps.
   /// @param mask whether to apply only the steps that move pixels. @throws ConfigError naming the
   /// step.
   [[nodiscard]] PRECAST_API PixelShape output(const PixelShape& resized, bool mask = false) const;

@@ -11,12 +11,12 @@ namespace precast::data {
 
 /// Checks of options that several transforms share. Each returns the problem, or an empty string.
 /// @{
-/// Checks [smallest, largest] within [low, high].
+/// Checks that `range` is [smallest, largest] within [low, high].
 [[nodiscard]] std::string range_problem(std::string_view name, const std::vector<double>& range,
                                         double low, double high);
-/// Checks for three values from 0 to 255.
+/// Checks that `colour` is three values from 0 to 255.
 [[nodiscard]] std::string colour_problem(std::string_view name, const std::vector<double>& colour);
-/// Checks for whole numbers of 0 or more.
+/// Checks that `indices` are whole numbers of 0 or more.
 [[nodiscard]] std::string indices_problem(std::string_view name,
                                           const std::vector<double>& indices);
 /// @}

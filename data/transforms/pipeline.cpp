@@ -68,7 +68,7 @@ class OutputsReader {
     pipeline_.outputs.push_back(std::move(spec));
   }
 
-  /// Makes the checks that involve more than one output.
+  /// Checks the references between outputs (`geometry_of`).
   void check() {
     for (const OutputSpec& spec : pipeline_.outputs) {
       if (spec.geometry_of.empty()) continue;
@@ -131,8 +131,8 @@ class OutputsReader {
       for (const PipelineItem& item : items) {
         if (item.name == "convert") continue;
         diagnostics_.error(item.origin, item.key,
-                           fmt::format("'{}' is not allowed for a mask, which gets the "
-                                       "transforms of '{}': expected convert or nothing",
+                           fmt::format("expected only convert for a mask, got '{}'. The mask "
+                                       "goes through the transforms of '{}' that move pixels",
                                        item.name, spec.geometry_of));
         return;
       }

@@ -13,13 +13,13 @@
 
 namespace precast::data {
 
-/// Given instead of a field, this name outputs the sample's index in the dataset file.
+/// If a recipe names this instead of a field, the output is the sample's index in the dataset file.
 inline constexpr std::string_view kSampleId = "sample_id";
 
 /// One tensor of a batch, as a recipe describes it, before it is checked against the dataset's
 /// fields.
 struct OutputSpec {
-  /// The kind of content that the transforms require of the field.
+  /// The kind of field that the transforms require.
   enum class Content { any, image, number };
 
   std::string name;
@@ -34,8 +34,8 @@ struct OutputSpec {
   std::uint8_t fill = 0;
   /// The steps that apply if the field is an integer.
   std::vector<std::shared_ptr<const LabelTransform>> labels = {};
-  /// For values of different sizes: the size to which each is padded, [bytes] or the sides of an
-  /// array; empty: see data/transforms/README.md.
+  /// For values of varying size: the size to which each is padded, [bytes] or the sides of an
+  /// array. If it is empty, the rules in data/transforms/README.md apply.
   std::vector<std::int64_t> pad_to = {};
   /// For numbers and masks: the type to which they are converted.
   std::optional<ElementType> type = {};
@@ -51,7 +51,7 @@ struct Pipeline {
   Pipeline(ImagePipeline all_images)  // NOLINT(google-explicit-constructor): a list is a pipeline
       : images(std::move(all_images)) {}
 
-  /// The steps for every image if there are no outputs.
+  /// The steps for every image if `outputs` is empty.
   ImagePipeline images;
   /// The outputs, in this order. Empty: the fields that resolve_outputs() (loader/outputs.h)
   /// selects, each under its own name.
@@ -74,8 +74,8 @@ struct Pipeline {
 /// @param inputs   names of the outputs that the model reads; empty: the first image.
 PRECAST_API void set_channels(Pipeline& pipeline, int channels, std::span<const std::string> inputs,
                               Diagnostics& diagnostics);
-/// The same for a program without a model: images for which the pipeline sets no number of channels
-/// are RGB.
+/// Like set_channels(), for a program without a model: images for which the pipeline sets no number
+/// of channels are RGB.
 PRECAST_API void set_default_channels(Pipeline& pipeline, Diagnostics& diagnostics);
 
 /// Reports the transforms that cannot work on images of one of these sizes.

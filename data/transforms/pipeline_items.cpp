@@ -50,7 +50,8 @@ class ItemReader {
     }
   }
 
-  /// Makes the checks that need all items. Call after the last read().
+  /// Sets the type and the normalisation of the output, and checks that they fit together. Call
+  /// after the last read().
   void finish() {
     if (spec_.content == OutputSpec::Content::number) {
       spec_.type = convert_.type;

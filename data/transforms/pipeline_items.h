@@ -44,7 +44,8 @@ bool read_options(Part& part, const PipelineItem& item, Diagnostics& diagnostics
 /// numbers that do not fit the channels.
 void resolve_normalize(ImagePipeline& image, Diagnostics& diagnostics);
 
-/// Reads the items of one output into `spec`. @param standard the steps used if there is no item.
+/// Reads the items of one output into `spec`. @param standard the steps that apply if `items` is
+/// empty.
 void read_items(const std::vector<PipelineItem>& items, const TransformRegistries& registries,
                 const ImagePipeline& standard, OutputSpec& spec, Diagnostics& diagnostics);
 

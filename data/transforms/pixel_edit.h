@@ -9,9 +9,9 @@ namespace precast::data {
 /// What fills the area that a shift uncovers. Modes are named as in numpy.pad.
 enum class Border : std::int32_t { constant, edge, reflect, symmetric };
 
-/// The pixel of a line of `size` px that appears at `index`, which may be outside the line: for
-/// reflect by at most size - 1 px, for symmetric by at most size px. -1: the colour of a constant
-/// border.
+/// Returns which pixel of a line of `size` px appears at `index`, or -1 for the colour of a
+/// constant border. `index` may be outside the line: by at most size - 1 px for reflect, and size
+/// px for symmetric.
 [[nodiscard]] PRECAST_HOST_DEVICE constexpr int source_index(int index, int size, Border border) {
   if (index >= 0 && index < size) return index;
   switch (border) {
@@ -28,7 +28,7 @@ enum class Border : std::int32_t { constant, edge, reflect, symmetric };
 }
 
 /// The change that a transform makes to one image, if each output pixel is either a pixel of the
-/// input or a colour. Such a change can be applied to one pixel at a time, and so on a GPU
+/// input or a colour. Such a change can be applied to each pixel separately, also on a GPU
 /// (image_plan.h). All members have the same size on the host and on a GPU.
 struct PixelEdit {
   enum class Kind : std::int32_t { none, shift, fill, horizontal_flip, vertical_flip };

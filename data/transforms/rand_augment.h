@@ -7,7 +7,8 @@
 
 namespace precast::data {
 
-/// The absolute strength of an operation at step `bin` of `bins`, as in torchvision's tables.
+/// Returns the absolute value of an operation's magnitude at level `bin` of `bins`, from
+/// torchvision's tables.
 /// @param wide whether to use TrivialAugment's tables instead of RandAugment's.
 [[nodiscard]] PRECAST_API double augmentation_magnitude(std::size_t operation, bool wide, int bin,
                                                         int bins, const PixelShape& shape);

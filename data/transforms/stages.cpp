@@ -11,16 +11,9 @@
 namespace precast::data {
 namespace {
 
-struct NamedType {
-  const char* name;
-  ElementType type;
-};
-constexpr std::array kTypes = {
-    NamedType{"u8", ElementType::u8},   NamedType{"f32", ElementType::f32},
-    NamedType{"f16", ElementType::f16}, NamedType{"bf16", ElementType::bf16},
-    NamedType{"f64", ElementType::f64}, NamedType{"i32", ElementType::i32},
-    NamedType{"i64", ElementType::i64},
-};
+constexpr std::array kTypes = {ElementType::u8,   ElementType::f32, ElementType::f16,
+                               ElementType::bf16, ElementType::f64, ElementType::i32,
+                               ElementType::i64};
 
 template <typename StageOptions>
 StageHelp describe(std::string name, std::string help) {
@@ -50,7 +43,7 @@ ResizeFilter ResizeStage::filter() const {
 
 void ConvertStage::options(Schema& schema) {
   std::vector<std::string> names;
-  for (const NamedType& named : kTypes) names.emplace_back(named.name);
+  for (const ElementType known : kTypes) names.emplace_back(element_type_name(known));
   schema
       .add("type", &type_name,
            "images: u8, f32, f16, bf16; numbers: i32, i64, f32, f64; masks: as for numbers, or u8")
@@ -59,9 +52,8 @@ void ConvertStage::options(Schema& schema) {
 }
 
 std::string ConvertStage::problem() {
-  const auto* const named =
-      std::ranges::find_if(kTypes, [&](const NamedType& known) { return type_name == known.name; });
-  if (named != kTypes.end()) type = named->type;
+  const auto* const found = std::ranges::find(kTypes, type_name, element_type_name);
+  if (found != kTypes.end()) type = *found;
   return {};
 }
 

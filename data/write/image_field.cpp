@@ -92,19 +92,19 @@ void ImageFieldOptions::options(Schema& schema) {
 
 void ImageFieldOptions::check(const Schema& schema, std::string_view where,
                               Diagnostics& diagnostics) const {
-  const auto refuse = [&](const char* option, std::string_view needed) {
+  const auto report_unused = [&](const char* option, std::string_view needed) {
     diagnostics.error(
         schema.origin(option), fmt::format("{}.{}", where, option),
         fmt::format("expected {}.mode {} as well, got {}, in which the option has no effect", where,
                     needed, name_of(mode)));
   };
   if (mode != ImageWriteMode::proportion && schema.given("compress_probability"))
-    refuse("compress_probability", "proportion");
+    report_unused("compress_probability", "proportion");
   if (mode != ImageWriteMode::smart && schema.given("smart_threshold"))
-    refuse("smart_threshold", "smart");
+    report_unused("smart_threshold", "smart");
   if (mode != ImageWriteMode::raw) return;
-  if (schema.given("quality")) refuse("quality", "jpg, smart, proportion or keep");
-  if (passthrough) refuse("passthrough", "jpg, smart, proportion or keep");
+  if (schema.given("quality")) report_unused("quality", "jpg, smart, proportion or keep");
+  if (passthrough) report_unused("passthrough", "jpg, smart, proportion or keep");
 }
 
 ImageField::ImageField(const ImageFieldOptions& options) : options_(options) {
@@ -137,7 +137,7 @@ bool ImageField::fits(int width, int height) const {
 ImageView ImageField::fit(const ImageView& image) {
   if (fits(image.width, image.height)) return image;
   const int longer = std::max(image.width, image.height);
-  // Computed in doubles and truncated, as in FFCV; FFCV fails if a side becomes 0.
+  // Computed in doubles and truncated, as in FFCV. A side of 0, with which FFCV fails, becomes 1.
   const double ratio = static_cast<double>(options_.max_resolution_px) / longer;
   const int width = std::max(1, static_cast<int>(ratio * image.width));
   const int height = std::max(1, static_cast<int>(ratio * image.height));

@@ -30,8 +30,8 @@ enum class ImageWriteMode {
 
 struct PRECAST_API ImageFieldOptions {
   ImageWriteMode mode = ImageWriteMode::jpg;
-  /// The longer side is reduced to this by area averaging; smaller images stay as they are. 0: no
-  /// limit.
+  /// The maximum length of the longer side: larger images are reduced to it by area averaging. 0:
+  /// no limit.
   std::int64_t max_resolution_px = 0;
   /// 1 to 100.
   std::int64_t jpeg_quality = 90;

@@ -66,7 +66,7 @@ void register_fields(FieldRegistry& fields) {
              [](const FieldInputs& inputs) {
                return std::make_unique<ArrayField>(FieldType::tensor, inputs.array);
              });
-  fields.add("pixels", "lossless image of 1 to 4 channels of 8 or 16 bits, as bytes with a tag",
+  fields.add("pixels", "lossless image of 1 to 4 channels of any number type, as bytes with a tag",
              [](const FieldInputs& inputs) {
                return make_shaped<PixelsField>(inputs, FieldTag::Kind::pixels);
              });

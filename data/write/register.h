@@ -19,7 +19,7 @@ struct FirstValue {
   Value value;
 };
 
-/// A source's description of a field, from which the field is made.
+/// A source's description of a field, from which the field is created.
 struct FieldInputs {
   /// Only for ndarray and tensor fields.
   ArrayFormat array = {};

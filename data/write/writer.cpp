@@ -126,7 +126,7 @@ BetonWriter::BetonWriter(const std::filesystem::path& path, std::vector<FieldCol
     page_.resize(layout.page_bytes);
     first_page_at_ = round_up(metadata_end, layout.page_bytes);
     if (checksums_ && first_page_at_ > metadata_end) {
-      // No reader needs a gap between the records and the values.
+      // No reader needs the gap that FFCV leaves between records and values.
       first_page_at_ -= layout.page_bytes;
       page_begin_ = page_used_ = metadata_end - first_page_at_;
     }

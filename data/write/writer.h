@@ -36,14 +36,14 @@ struct BetonLayout {
   std::string info = {};
 };
 
-/// Writes samples to a .beton file. Without checksums, it is byte for byte the file that FFCV
-/// produces with one worker, except for empty values and the unused ends of pages (data/FORMAT.md):
-/// blobs follow each other without gaps, all blobs of a sample are in one page, the unused end of a
-/// page is zero, the allocation table follows the last page, and the header's pointer to the table
-/// is written last. With checksums, values begin in the page in which the records end, and the last
-/// page ends with its last value, so that a small dataset does not need two complete pages. The
-/// file appears under its name only when finish() succeeds; an older file stays until then. Needs
-/// memory for one page, and 32 bytes per blob. Not thread-safe.
+/// Writes samples to a .beton file. Without checksums, the file has the same bytes as the one that
+/// FFCV writes with one worker, except for empty values and the unused ends of pages
+/// (data/FORMAT.md): blobs follow each other without gaps, all blobs of a sample are in one page,
+/// the unused end of a page is zero, the allocation table follows the last page, and the header's
+/// pointer to the table is written last. With checksums, values begin in the page in which the
+/// records end, and the last page ends with its last value, so that a small dataset does not need
+/// two complete pages. The file appears under its name only when finish() succeeds; an older file
+/// stays until then. Needs memory for one page, and 32 bytes per blob. Not thread-safe.
 class PRECAST_API BetonWriter {
  public:
   /// @param num_samples the maximum number of samples. @throws ConfigError for an invalid page
@@ -56,7 +56,7 @@ class PRECAST_API BetonWriter {
               FileOps& ops = posix_file_ops());
 
   /// Adds the next sample. @param values one per column. @throws DataError naming the needed page
-  /// size if its blobs do not fit in a page; IoError.
+  /// size if the sample's blobs do not fit in a page; IoError.
   void add(std::span<const EncodedValue> values);
   /// Writes the remaining data. Call once, after the last sample. If fewer samples than announced
   /// were added, the header has the actual number, and pages begin later than necessary.
@@ -65,9 +65,9 @@ class PRECAST_API BetonWriter {
   /// The file's BetonReader::fingerprint(), after complete(). Reads the records again. @throws
   /// IoError
   [[nodiscard]] std::string fingerprint() const;
-  /// Calls complete() if that has not been done, makes the file durable and visible, and removes
+  /// Calls complete() if it has not been called, makes the file durable and visible, and removes
   /// the checksums (FILE.sum) and the JPEG index (FILE.jidx) of an older file of that name; if the
-  /// name is a symbolic link, those of the link and of its target. Call once. @throws as
+  /// name is a symbolic link, those of the link and of its target. Call once. @throws the errors of
   /// complete().
   void finish();
 

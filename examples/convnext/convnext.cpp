@@ -22,7 +22,7 @@ namespace {
 using at::Tensor;
 namespace nn = torch::nn;
 
-/// model.params.
+/// The keys of model.params.
 struct Options {
   std::int64_t width = 48;
   std::int64_t depth = 1;

@@ -25,8 +25,8 @@ class GradientNoise final : public precast::Method {
 
   void on_run(const precast::RunFacts& run) override { seed_ = run.seed; }
 
-  /// The gradients are already combined over all ranks, so all ranks must draw the same noise. It
-  /// therefore depends on the seed and the step, but not on the rank.
+  /// Adds the noise. The gradients are already averaged over all ranks, so all ranks must add the
+  /// same noise. It therefore depends on the seed and the step, but not on the rank.
   void on_gradients(precast::Model& model) override {
     const at::NoGradGuard no_grad;
     const double deviation = std::sqrt(eta_ / std::pow(1.0 + static_cast<double>(steps_), gamma_));
@@ -41,7 +41,7 @@ class GradientNoise final : public precast::Method {
     ++steps_;
   }
 
-  /// A resumed run continues with the noise of its step.
+  /// Saves the number of steps, so that a resumed run continues with the right noise.
   [[nodiscard]] precast::State state() const override { return {{}, {{"steps", steps_}}}; }
   void restore(const std::map<std::string, std::int64_t>& counters) override {
     steps_ = counters.at("steps");

@@ -24,11 +24,11 @@ SPACE = {
 }
 
 
-STOPPED = (85, -signal.SIGINT)  # 85: precast saved a checkpoint; -SIGINT: Ctrl-C ended it before it could do so
+STOPPED = (85, -signal.SIGINT)  # 85: precast saved a checkpoint; -SIGINT: Ctrl-C ended precast before it could save one
 
 
 def train(number, params, cores):
-    """Trains, or resumes an unfinished run of this trial. Returns precast's exit code, and top-1 if the code is 0."""
+    """Starts or resumes the run of a trial. Returns precast's exit code, and top-1 if the code is 0."""
     result = options.folder / f"result-{number}.json"
     keys = {**params, "logging.folder": options.folder, "logging.run_id": f"trial-{number}",
             "checkpoint.resume": "auto"}
@@ -77,8 +77,8 @@ options.folder.mkdir(parents=True, exist_ok=True)
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 storage = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(options.folder / "study.log")))
 study = optuna.create_study(study_name="precast", storage=storage, direction="maximize", load_if_exists=True)
-# Tries every combination. To let a sampler choose the values instead, remove this queue and use
-# trial.suggest_float(key, low, high, log=True) above.
+# Tries every combination. To let a sampler choose the values instead, remove this loop, and call
+# trial.suggest_float(key, low, high, log=True) in next_trial().
 for values in itertools.product(*SPACE.values()):
     study.enqueue_trial(dict(zip(SPACE, values, strict=True)), skip_if_exists=True)
 unfinished = [optuna.trial.Trial(study, trial._trial_id) for trial in study.get_trials(states=[TrialState.RUNNING])]

@@ -20,7 +20,7 @@ name, images, size, epochs = sys.argv[1], np.load(sys.argv[2]), int(sys.argv[4])
 labels = np.array([sample["label"] for sample in json.loads(pathlib.Path(sys.argv[3]).read_text())["samples"]])
 MAGIC, SLOTS, CONTROL, SLOT_AREA, SLOT_BYTES, DATA = b"PCSTRING", 4, 65536, 131072, 64 + 2 * 256, 196608
 FUTEX = {"x86_64": 202, "aarch64": 98}[os.uname().machine]
-item_bytes = 64 * (4 + size * (8 + images[0].nbytes + 8) // 64)  # ids, images, labels, each at a multiple of 64
+item_bytes = 64 * (4 + size * (8 + images[0].nbytes + 8) // 64)  # ids, images, labels, each aligned to 64 bytes
 memfd = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
 os.posix_fallocate(memfd, 0, DATA + SLOTS * item_bytes)
 fcntl.fcntl(memfd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
@@ -47,7 +47,7 @@ def accept():
 
 
 def publish(kind, ids, **outputs):
-    while published[0] - released[0] >= SLOTS:  # the consumer still holds all slots
+    while published[0] - released[0] >= SLOTS:  # the consumer still uses all slots
         for ready in select.select([listener, consumer], [], [], 0.001)[0]:
             accept() if ready is listener else sys.exit("the consumer has left")
     place = int(published[0]) % SLOTS

@@ -16,8 +16,8 @@ class SaltAndPepper final : public precast::data::Transform {
     schema.add("share", &share_, "fraction of the pixels that become black or white").min(0).max(1);
   }
 
-  /// Random numbers come from the context alone: the same sample and epoch give the same pixels,
-  /// whatever the number of threads.
+  /// All random numbers come from the context, so a sample has the same pixels in an epoch with any
+  /// number of threads.
   void apply(const Pixels& image, precast::data::TransformContext& context) const override {
     const int channels = image.shape.channels;
     const std::size_t pixels = image.shape.pixels();

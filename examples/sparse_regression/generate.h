@@ -16,12 +16,12 @@ struct GenerateOptions {
   std::uint64_t seed = 0;
   bool float32 = false;
   int workers = 1;
-  /// Also writes OUT.x.npy and OUT.y.npy, with the same values.
+  /// Whether to also write OUT.x.npy and OUT.y.npy, with the same values.
   bool npy = false;
 };
 
-/// The nonzero coefficients from which a dataset was made. They belong to standardised features:
-/// (feature - mean) / deviation.
+/// The nonzero coefficients from which a dataset was generated. They apply to standardised
+/// features: (feature - mean) / deviation.
 struct Truth {
   /// Indices of the features, ascending.
   std::vector<std::int64_t> support;

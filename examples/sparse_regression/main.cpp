@@ -164,7 +164,7 @@ nlohmann::ordered_json result_json(const PathResult& result, const SampleStream&
           {"path", points}};
 }
 
-/// One row per lambda: the coefficients, then the intercept.
+/// Writes one row per lambda: the coefficients, then the intercept.
 void write_coefficients(const std::filesystem::path& path, const PathResult& result,
                         std::int64_t features) {
   std::vector<double> values;
@@ -199,13 +199,13 @@ void add_solve_options(po::options_description& options) {
       "lambda-ratio", value(0.01), "the last lambda divided by the first")(
       "l1-ratio", value(0.99), "fraction of the L1 norm in the penalty; 1: lasso")(
       "tolerance", value(1e-5),
-      "a lambda is done when the duality gap is at most this fraction of the objective")(
+      "a lambda is solved when the duality gap is at most this fraction of the objective")(
       "max-epochs", integer(100), "maximum number of epochs for one lambda")(
       "step-scale", value(0.5), "step size, in units of 1 / smoothness of a batch")(
       "batch-size", integer(512), "samples per step")("order", value<std::string>("quasi_random"),
                                                       "sequential, random or quasi_random")(
       "seed", integer(0), "seed of all random choices")("memory-mb", integer(1024),
-                                                        "memory of the process in MiB")(
+                                                        "memory limit of the process in MiB")(
       "direct-io", "bypass the page cache")("workers", integer(1),
                                             "number of threads that read; 0: one per core")(
       "threads", integer(0), "number of threads that compute, at most 8; 0: one per core")(
@@ -249,7 +249,7 @@ void run_solve(const std::vector<std::string>& args) {
       .max_epochs = static_cast<int>(command.in_range<std::int64_t>("max-epochs", 1, 1'000'000)),
       .step_scale = command.in_range("step-scale", 1e-6, 1e6),
       .threads = worker_count(command, "threads")};
-  // BatchProducts divides each batch among threads; ATen's operations then run in one thread each.
+  // ATen uses one thread, because BatchProducts divides each batch among its own threads.
   at::set_num_threads(1);
   SampleStream stream(command.file(), stream_options(command));
   precast::log_info("memory: {}", stream.plan().text());

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures the epoch time of the C++ solver and of its Python twin with PyTorch's DataLoader and FFCV's loader.
+"""Measures the epoch time of the C++ solver, and of its Python twin with PyTorch's DataLoader and with FFCV's loader.
 
     python3 measure.py FILE.beton --program BUILD/sparse_regression [options]
 
@@ -22,7 +22,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 class MemoryGroup:
-    """A control group with a limit on memory, or none if `megabytes` is 0."""
+    """A control group with a memory limit. If `megabytes` is 0, there is no group and no limit."""
 
     def __init__(self, megabytes):
         self.folder = None

@@ -13,8 +13,8 @@
 namespace sparse_regression {
 namespace {
 
-/// The number of parts into which the rows of a batch are divided. It does not depend on the number
-/// of threads, so sums do not depend on it either.
+/// The number of parts into which the rows of a batch are divided. It is the same for any number of
+/// threads, so sums are bitwise identical.
 constexpr std::int64_t kParts = 8;
 /// Number of values in a block: 512 KiB of float32, half of a core's L2 cache. On a GPU, a block
 /// takes 256 MiB of its memory.
@@ -37,7 +37,7 @@ std::int64_t BatchProducts::block_rows() const {
 
 std::uint64_t BatchProducts::memory_bytes(std::int64_t features) {
   const std::int64_t block = std::max(features, kCpuBlock);
-  // The sums of a pass over moments are three rows in each part.
+  // The pass that computes the moments has three rows of sums in each part.
   return static_cast<std::uint64_t>(kParts * (3 * features + 3 * block)) * sizeof(float);
 }
 
@@ -65,8 +65,8 @@ at::Tensor BatchProducts::sum_blocks(const at::Tensor& rows, std::int64_t count,
     }
   };
   {
-    // A batch is milliseconds of work, and a thread starts in a few dozen microseconds. OpenMP's
-    // threads would spin at the end of each product, which costs much more where cores are shared.
+    // A batch takes milliseconds, and a thread starts in a few dozen microseconds. OpenMP's threads
+    // would spin after each product, which costs much more if other programs use the cores, too.
     std::vector<std::future<void>> others;
     for (int i = 1; i < std::min<std::int64_t>(threads_, parts); ++i)
       others.push_back(std::async(std::launch::async, work));

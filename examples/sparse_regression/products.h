@@ -46,11 +46,11 @@ class BatchProducts {
   std::int64_t features_;
   at::Device device_;
   int threads_;
-  /// One per part of a batch: rows as float32.
+  /// For each part of a batch, memory for a block of rows as float32.
   std::vector<at::Tensor> scratch_;
 };
 
-/// The sum of all values, a float64 scalar, in the same order for any number of threads.
+/// Adds all values in the same order for any number of threads. Returns a float64 scalar.
 [[nodiscard]] at::Tensor ordered_sum(const at::Tensor& values);
 
 }  // namespace sparse_regression

@@ -35,7 +35,7 @@ double squares(const at::Tensor& values) {
 struct Moments {
   /// float64 [features].
   at::Tensor mean;
-  /// 0 for a feature without deviation.
+  /// 0 for a constant feature.
   at::Tensor inverse_deviation;
   /// Z' (mean of y - y) / n
   at::Tensor gradient;
@@ -67,8 +67,8 @@ class Saga {
     result.lambda_max = number(gradient_.abs().max()) / options_.l1_ratio;
     result.row_smoothness = largest_row();
     result.full_smoothness = largest_eigenvalue();
-    // Gower, Richtarik, Bach, "Stochastic quasi-gradient methods" (2018): batches drawn without
-    // replacement.
+    // The expected smoothness of batches drawn without replacement: Gower, Richtarik, Bach,
+    // "Stochastic quasi-gradient methods" (2018).
     const double b = static_cast<double>(std::min(stream_.batch_size(), stream_.samples()));
     const double others = std::max(n_ - 1, 1.0);
     smoothness_ = n_ * (b - 1) / (b * others) * result.full_smoothness +
@@ -79,8 +79,8 @@ class Saga {
     return result;
   }
 
-  /// Runs one epoch. @return an estimate of the objective, because each step's residuals belong to
-  /// that step's coefficients.
+  /// Runs one epoch. @return the objective, computed from the residuals of all steps. It is an
+  /// estimate, because the coefficients change with each step.
   double epoch(double lambda) {
     const double l1 = lambda * options_.l1_ratio;
     const double l2 = lambda * (1 - options_.l1_ratio);
@@ -104,7 +104,8 @@ class Saga {
     return number(loss) / (2 * n_) + penalty(lambda);
   }
 
-  /// A pass without steps, which computes the table and its gradient for the current coefficients.
+  /// Runs a pass without steps, which computes the table and its gradient for the current
+  /// coefficients.
   void exact_pass() {
     at::Tensor gradient = at::zeros_like(gradient_);
     stream_.pass([&](const at::Tensor& rows, const at::Tensor& ids) {
@@ -120,9 +121,9 @@ class Saga {
     return squares(table_) / (2 * n_) + penalty(lambda);
   }
 
-  /// A lower bound of the objective. The dual objective at any residuals is such a bound. Returns
-  /// the larger of its values at two points: at the best multiple of the table whose gradient stays
-  /// within the L1 bound, and, if there is an L2 term, at the table itself.
+  /// Returns a lower bound of the objective. The dual objective at any residuals is a lower bound.
+  /// It is computed at the best multiple of the table whose gradient stays within the L1 bound and,
+  /// if there is an L2 term, also at the table itself; the larger value is returned.
   [[nodiscard]] double dual(double lambda) const {
     const double l1 = lambda * options_.l1_ratio;
     const double l2 = lambda * (1 - options_.l1_ratio);
@@ -259,7 +260,7 @@ class Saga {
   at::Tensor w_;
 };
 
-/// For an even number of values, the mean of the two middle values.
+/// For an even number of values, the mean of the two middle values; 0 if there are none.
 double median(std::vector<double> values) {
   if (values.empty()) return 0;
   std::ranges::sort(values);
@@ -267,8 +268,8 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-/// Solves for one lambda from the current coefficients. @param epoch_seconds receives the time of
-/// each epoch.
+/// Minimises the objective for one value of lambda, starting from the current coefficients. @param
+/// epoch_seconds the time of each epoch is appended.
 PathPoint solve_point(Saga& saga, std::size_t index, double lambda, const PathOptions& options,
                       const OnPass& on_pass, std::vector<double>& epoch_seconds) {
   PathPoint point;
@@ -324,7 +325,8 @@ PathResult solve_path(SampleStream& stream, const PathOptions& options, const On
 }
 
 std::uint64_t solver_bytes(std::int64_t samples, std::int64_t features, int lambdas) {
-  // float64 rows of features: the moments, their totals, coefficients, gradient and temporaries.
+  // The number of float64 [features] tensors: moments, their totals, coefficients, gradient and
+  // temporaries.
   constexpr std::int64_t kRows = 20;
   const std::int64_t values = (kRows + lambdas) * features + 4 * samples;
   return static_cast<std::uint64_t>(values) * sizeof(double) +

@@ -75,13 +75,14 @@ struct PathResult {
 
 using OnPass = std::function<void(const Progress&)>;
 
-/// SAGA (Defazio et al. 2014) with batches, as in glm_saga (Wong et al. 2021): the table has one
-/// number per sample, its residual when it was last used. The coefficients, the table and its
-/// gradient are kept from one lambda to the next. The gap is estimated from the residuals of an
-/// epoch. If the estimate is small enough, a pass without steps computes the exact gap and updates
-/// the table. Results depend on seed and options, not on threads or workers.
+/// Solves the problem for all lambdas by SAGA (Defazio et al. 2014) with batches, as in glm_saga
+/// (Wong et al. 2021). The table contains one number per sample: its residual when it was last
+/// used. The coefficients, the table and its gradient are the starting point for the next lambda.
+/// The gap is estimated from the residuals of an epoch. If the estimate is small enough, a pass
+/// without steps computes the exact gap and updates the table. Results depend on seed and options,
+/// not on threads or workers.
 /// @throws precast::DataError for features that are not finite; precast::Error with
-/// ExitCode::diverged; and what the stream throws.
+/// ExitCode::diverged; the errors of the stream.
 [[nodiscard]] PathResult solve_path(SampleStream& stream, const PathOptions& options,
                                     const OnPass& on_pass);
 

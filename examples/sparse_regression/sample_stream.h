@@ -59,7 +59,7 @@ class SampleStream {
   [[nodiscard]] const precast::data::MemoryPlan& plan() const { return plan_; }
   [[nodiscard]] StreamStatistics statistics() const;
 
-  /// One pass over all samples. @param visit receives the rows [batch, features] of float16 or
+  /// Runs one pass over all samples. @param visit receives the rows [batch, features] of float16 or
   /// float32, and the samples' indices, int64 [batch], both on the device. @throws
   /// precast::DataError for a damaged sample.
   using Visit = std::function<void(const at::Tensor& rows, const at::Tensor& ids)>;
@@ -75,7 +75,7 @@ class SampleStream {
   StreamStatistics statistics_;
 };
 
-/// The time of a clock that is never set back, in seconds.
+/// The time of a monotonic clock, in seconds.
 [[nodiscard]] double now_seconds();
 
 /// The resident memory of the process in bytes, now and at its peak; 0 if unknown. @{

@@ -23,7 +23,7 @@ namespace {
 using at::Tensor;
 namespace nn = torch::nn;
 
-/// model.params.
+/// The keys of model.params.
 struct Options {
   std::int64_t longest = 3;
   std::int64_t buckets = 8192;
@@ -55,9 +55,9 @@ struct ByteNgrams : nn::Module {
     Tensor grams = bytes;
     for (std::int64_t n = 1; n <= std::min(options.longest, length); ++n) {
       const Tensor last = bytes.slice(1, n - 1);
-      // An int64 holds up to 7 bytes.
+      // An n-gram has at most 7 bytes and fits into an int64.
       if (n > 1) grams = grams.slice(1, 0, length - n + 1) * 256 + last;
-      // Fibonacci hashing, which distributes the upper bits best.
+      // Fibonacci hashing. The upper bits of the product are distributed best.
       const Tensor hashes =
           ((grams + n) * kGolden).bitwise_right_shift(20).remainder(options.buckets);
       const Tensor counts = last.ne(0).to(sum.scalar_type()).unsqueeze(2);

@@ -33,7 +33,7 @@ using precast::Schema;
 using precast::TargetKind;
 namespace nn = torch::nn;
 
-/// model.params.
+/// The keys of model.params.
 struct ModelOptions {
   std::int64_t width = 32;
   std::int64_t hidden = 256;
@@ -88,7 +88,7 @@ std::unique_ptr<precast::Model> make_model(const precast::ModelSpec& spec,
   return precast::models::detail::as_model(std::make_shared<TwoViews>(spec, options));
 }
 
-/// loss.*
+/// The keys loss.*.
 struct LossOptions {
   double temperature = 0.5;
 
@@ -108,7 +108,7 @@ class NtXent final : public precast::Loss {
   [[nodiscard]] Tensor operator()(const Tensor& outputs, const Batch& batch) const override {
     return per_sample(outputs, batch).mean();
   }
-  /// The mean over both views of each sample, [N].
+  /// Returns the loss of each sample, the mean over its two views, [N].
   [[nodiscard]] Tensor per_sample(const Tensor& outputs, const Batch& /*batch*/) const override {
     precast::require(outputs.dim() == 3 && outputs.size(1) == 2, "outputs are [N, 2, D]");
     const std::int64_t n = outputs.size(0);

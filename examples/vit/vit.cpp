@@ -28,7 +28,7 @@ namespace {
 using at::Tensor;
 namespace nn = torch::nn;
 
-/// model.params.
+/// The keys of model.params.
 struct Options {
   std::int64_t patch = 16;
   std::int64_t width = 192;

@@ -25,8 +25,8 @@ struct PRECAST_API Batch {
   std::vector<NamedTensor> fields;
   /// The samples' indices in the dataset file, [N].
   std::vector<std::uint64_t> sample_ids;
-  /// The recipe's data.inputs and data.targets, in its order, as indices into `fields`. There may
-  /// be no targets (TargetKind::none).
+  /// The recipe's data.inputs and data.targets, in the recipe's order, as indices into `fields`.
+  /// There may be no targets (TargetKind::none).
   std::vector<std::size_t> inputs = {0};
   std::vector<std::size_t> targets = {1};
 

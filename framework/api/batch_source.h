@@ -27,12 +27,12 @@ class BatchSource {
   /// Number of samples in a full pass by a single rank, without the samples of a dropped last
   /// batch.
   [[nodiscard]] virtual std::int64_t samples() const = 0;
-  /// Seconds that begin_epoch() and next() have waited for data since the source was made.
+  /// Seconds that begin_epoch() and next() have waited for data since the source was created.
   [[nodiscard]] virtual double seconds_waited() const = 0;
   /// How the threads that make batches have spent their time so far; all 0 if the source does not
   /// measure it.
   [[nodiscard]] virtual SourceTimes times() const { return {}; }
-  /// Damaged samples that were replaced by others since the source was made.
+  /// Damaged samples that were replaced by others since the source was created.
   [[nodiscard]] virtual std::vector<ReplacedSample> replaced() const { return {}; }
 };
 

@@ -12,8 +12,8 @@ namespace precast {
 /// collective: all ranks must call them in the same order. Tensors are on the run's device; work
 /// that is queued on the current stream after a call sees the result of that call. If another rank
 /// has died or does not respond, a call over Gloo throws Error with ExitCode::peer_failed within
-/// the group's time limit. A call over NCCL does not wait for the other ranks; there, the heartbeat
-/// ends the process. Not thread-safe.
+/// the group's time limit. A call over NCCL does not wait for the other ranks and does not report
+/// this; the heartbeat ends the process instead. Not thread-safe.
 class Communicator {
  public:
   /// A sum over the ranks that is still being computed.

@@ -4,7 +4,8 @@
 
 namespace precast {
 
-/// Keeps the model the same on all ranks. For each step, the trainer calls
+/// Averages gradients over the ranks, so that all ranks have the same model. For each step, the
+/// trainer calls
 ///   begin_backward(last) and backward() for each micro-batch, then check_backward(),
 ///   finish_backward(), the optimiser, and finish_step().
 /// If a StepStrategy runs several passes, begin_backward() and check_backward() are called only in
@@ -16,7 +17,8 @@ class GradSync {
   /// Gradients are sent during this last pass or after it, never earlier.
   virtual void begin_backward(bool last) = 0;
   /// Call after the step's last backward(), before gradients are changed or dropped. @throws Error
-  /// listing the parameters for which no gradient was computed, if this implementation needs one
+  /// listing the parameters for which no gradient was computed, if this implementation needs all
+  /// gradients
   virtual void check_backward() {}
   /// When this function returns, each gradient is the mean over the ranks, at least on the ranks
   /// that update its parameter. The same parameters must have gradients on all ranks.

@@ -24,7 +24,7 @@ struct TrainPlan;
 /// A requirement of a method on the other methods of a recipe.
 struct MethodRule {
   enum class Kind {
-    /// The two exclude each other.
+    /// A recipe must not contain both methods.
     not_with,
     /// If both are listed, this method must come later.
     after,
@@ -59,7 +59,7 @@ class Method : public Stateful {
   /// Whether the method changes the work of a step during the run, other than through
   /// TrainPlan::image_size_px: it acts only in a part of the run or in every N-th step, or its
   /// effect grows. Measured steps are then not representative of the run: `precast bench step`
-  /// warns, and its cost model refuses the recipe. Called after configure().
+  /// warns, and its cost model rejects the recipe. Called after configure().
   [[nodiscard]] virtual bool varies_between_steps() const { return false; }
   /// Called once before the first step with the facts of this run, which include the rank.
   virtual void on_run(const RunFacts& /*run*/) {}

@@ -22,7 +22,7 @@ class Metric {
  public:
   virtual ~Metric() = default;
   /// The metric's name in logs and reports: "top_3". Names of other keys of the log and of
-  /// summary.json, such as "epoch", are refused (tools/app/reserved_figures.h).
+  /// summary.json, such as "epoch", are rejected (tools/app/reserved_figures.h).
   [[nodiscard]] virtual std::string name() const = 0;
   /// Whether the metric can be computed for targets of this kind.
   [[nodiscard]] virtual bool accepts(TargetKind /*kind*/) const { return true; }

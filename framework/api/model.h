@@ -46,8 +46,8 @@ class ImageModel : public Model {
   [[nodiscard]] at::Tensor forward(const Batch& batch) final { return classify(batch.images()); }
 };
 
-/// The floating-point state that is not a parameter, such as the running statistics of batch norms.
-/// The tensors share memory with the model.
+/// Returns the floating-point tensors of the state that are not parameters, such as the running
+/// statistics of batch norms. The tensors share memory with the model.
 [[nodiscard]] PRECAST_API std::vector<at::Tensor> statistics_of(const Model& model);
 
 /// Models draw their weights from libtorch's default CPU generator. A model that torchvision also

@@ -24,8 +24,8 @@ class Optimizer : public Stateful {
     at::Tensor found_inf;
   };
 
-  /// One update with the learning rate `lr`. Gradients are already unscaled. @param scaled nothing
-  /// if gradients were not checked.
+  /// One update with the learning rate `lr`. Gradients are already unscaled. @param scaled the
+  /// result of the check; nothing if gradients were not checked.
   virtual void step(double lr, const std::optional<Scaled>& scaled) = 0;
   /// Whether step_with() is implemented. If so, each call of step_with() launches the same work on
   /// the same memory, as long as the same parameters have gradients, so that a CUDA graph can
@@ -62,7 +62,7 @@ class Optimizer : public Stateful {
   [[nodiscard]] virtual bool step_scaled(const ScaledStep& /*step*/) { return false; }
 };
 
-/// The inputs that every optimiser receives when it is made.
+/// The inputs from which every optimiser is created.
 struct OptimizerInputs {
   /// The parameters that this rank updates, in the model's order. Borrowed only during
   /// construction.

@@ -4,7 +4,7 @@
 
 namespace precast {
 
-/// The facts about a run that its methods may use.
+/// What the methods of a run know about it.
 struct RunFacts {
   /// training.seed
   std::uint64_t seed = 0;

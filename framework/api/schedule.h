@@ -31,7 +31,7 @@ class Schedule {
   }
 };
 
-/// The inputs that every schedule receives when it is made.
+/// The inputs from which every schedule is created.
 struct ScheduleInputs {
   /// The highest rate, for the global batch; at least 0.
   double lr = 0.5;

@@ -15,7 +15,7 @@ struct State {
   /// The tensors share memory with the part: saving reads them, restoring writes into them. From
   /// the first step on, the names, shapes and types stay the same. So create all tensors in the
   /// constructor or, in a method, in on_train_begin(). Only the element types of weights files
-  /// (DType) are possible, so no complex numbers, for example.
+  /// (DType) are allowed, which exclude complex numbers.
   std::vector<NamedTensor> tensors;
   /// State that is not a tensor, such as numbers of steps and restarts.
   std::map<std::string, std::int64_t> counters;

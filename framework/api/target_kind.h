@@ -5,7 +5,7 @@
 namespace precast {
 
 /// The kind of target that a model's outputs are compared with. The loss declares it; it determines
-/// the number of outputs, the default metrics, and what is checked.
+/// the number of outputs, the default metrics, and the checks of the targets.
 enum class TargetKind {
   /// The class of a sample: target [N] int64, outputs [N, classes].
   class_index,

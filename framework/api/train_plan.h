@@ -24,12 +24,12 @@ enum class Precision { fp32, fp16, bf16 };
 /// replace the schedule. The trainer only reads the plan. `precast train --dry-run` shows it.
 struct PRECAST_API TrainPlan {
   ModelSpec model;
-  /// The seed of every random choice. Not for methods to change.
+  /// The seed of every random choice. Methods must not change it.
   std::uint64_t seed = 0;
   std::int64_t epochs = 0;
   /// Not for methods to change.
   std::int64_t steps_per_epoch = 0;
-  /// Samples per step, over all ranks and micro-batches. Not for methods to change.
+  /// Samples per step, over all ranks and micro-batches. Methods must not change it.
   std::int64_t global_batch_size = 0;
   /// Number of backward passes whose gradients are accumulated for one step: at least 1, and a
   /// divisor of the batch size of one rank.
@@ -42,7 +42,7 @@ struct PRECAST_API TrainPlan {
   PartSpec loss{"cross_entropy"};
   PartSpec optimizer{"sgd"};
   /// The schedule's highest learning rate; `sgdw`, for example, scales its weight decay by lr /
-  /// peak_lr. Not for methods to change; they may replace the schedule.
+  /// peak_lr. Methods must not change it, but may replace the schedule.
   double peak_lr = 0;
   Precision precision = Precision::fp32;
   bool channels_last = false;

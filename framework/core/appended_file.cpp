@@ -28,8 +28,8 @@ void AppendedFile::append(std::string_view piece) {
   } catch (const IoError& error) {
     if (!warned_)
       log_warning(
-          "{}. Training continues; the lines are kept in memory, and written with a later line or "
-          "at the end of the run if the disk allows it",
+          "{}. Training continues. The lines stay in memory and are written with a later line or "
+          "at the end of the run, if the disk allows it",
           error.what());
     warned_ = true;
   }

@@ -22,7 +22,7 @@ class PRECAST_API AppendedFile {
   AppendedFile& operator=(const AppendedFile&) = delete;
   ~AppendedFile();
 
-  /// Writes the piece immediately. If that fails for the first time, prints a warning.
+  /// Writes the piece immediately. The first failure prints a warning; later ones do not.
   void append(std::string_view piece);
   /// Tries again to write the pieces in memory. If that fails, prints a warning with their number.
   void flush();
@@ -45,8 +45,8 @@ class PRECAST_API AppendedFile {
   FileOps& ops_;
   int fd_;
   std::int64_t written_ = 0;
-  /// The pieces that are not in the file yet. The beginning of the first one may already be in the
-  /// file, and is then not stored here.
+  /// The pieces that are not in the file yet. If the first piece was written in part, only its
+  /// remaining bytes are stored here.
   std::deque<std::string> unwritten_;
   bool warned_ = false;
 };

@@ -4,7 +4,7 @@
 
 namespace precast {
 
-/// Whether `flag`, by which a caller can request an early end, is not null and is true.
+/// Whether the caller has asked an operation to stop early. A null `flag` means no.
 [[nodiscard]] inline bool is_set(const std::atomic<bool>* flag) {
   return flag != nullptr && *flag;
 }

@@ -24,7 +24,8 @@ constexpr std::string_view kSleep = "sleep:";
 struct Trap {
   /// Checked by check_action().
   std::string action;
-  /// The pass through the failpoint, counted from 1, in which the action happens; 0 for every pass.
+  /// The action happens the at_hit-th time that the failpoint is reached, counted from 1; 0: every
+  /// time.
   int at_hit = 0;
   std::atomic<int> hits{0};
 };
@@ -40,7 +41,7 @@ int required_number(std::string_view digits, std::string_view action) {
   return *number;
 }
 
-/// The rank, from the environment variables of the launchers; -1 if they are not set.
+/// The rank that precast's launcher or torchrun has set in the environment; -1 if there is none.
 int this_rank() {
   for (const char* variable : {"PRECAST_RANK", "RANK"}) {
     if (const char* rank = std::getenv(variable); rank != nullptr) return std::atoi(rank);

@@ -22,7 +22,7 @@ namespace {
 constexpr mode_t kFileMode = 0644;
 constexpr mode_t kFolderMode = 0755;
 constexpr int kMaxTakenNames = 100'000;
-/// The same limit as in Linux.
+/// Linux follows at most this many symbolic links too.
 constexpr int kMaxLinks = 40;
 
 class PosixFileOps final : public FileOps {
@@ -136,8 +136,8 @@ FileOps& posix_file_ops() {
 AtomicFile::AtomicFile(const std::filesystem::path& path, FileOps& ops)
     : ops_(ops), path_(follow_links(path)), temporary_(temporary_name(path_)) {
   std::error_code ignored;
-  // The status of `path`, not of path_: the target of a link such as /proc/self/fd/1 may not be a
-  // path ("pipe:[7]").
+  // Uses `path`, not path_, because the target of a link such as /proc/self/fd/1 may not be a path
+  // ("pipe:[7]").
   const std::filesystem::file_status there = std::filesystem::status(path, ignored);
   if (std::filesystem::is_directory(there)) {
     throw IoError("cannot write", path_.string(), EISDIR);
@@ -301,8 +301,8 @@ bool MappedFile::cached(std::uint64_t offset) const {
     auto* const at = const_cast<std::byte*>(data_) + offset / kPageBytes * kPageBytes;
     return ::mincore(at, 1, &page) == 0 && (page & 1) != 0;
   }
-  // For a missing page, the call starts a read. If a fast disk delivers the page before the call
-  // returns, the page counts as cached.
+  // If the page is not cached, the call starts to read it. A fast disk may deliver it before the
+  // call returns; it then counts as cached.
   char byte = 0;
   const iovec to{.iov_base = &byte, .iov_len = 1};
   return ::preadv2(fd_, &to, 1, static_cast<off_t>(offset), RWF_NOWAIT) == 1;

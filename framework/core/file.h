@@ -75,8 +75,8 @@ class PRECAST_API AtomicFile {
 
   void append(std::span<const std::byte> bytes);
   void append(std::string_view text);
-  /// Writes at `offset` in bytes, over appended data or past the end. Does not change the position
-  /// at which append() writes. @throws IoError
+  /// Writes at byte `offset`, inside the file or past its end. Does not change the position at
+  /// which append() writes. @throws IoError
   void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
   /// Reads back what was written. @throws IoError, including when the file is shorter.
   void read_at(std::uint64_t offset, std::span<std::byte> bytes) const;

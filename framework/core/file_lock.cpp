@@ -21,7 +21,7 @@ namespace {
 constexpr int kLockTries = 10;
 constexpr auto kLockPause = std::chrono::milliseconds(100);
 
-/// On a full or read-only file system, only the name of the holder is lost; the lock still works.
+/// Writes what lock_holder() reads. Ignores errors, because the lock works without it.
 void write_holder(int fd) {
   const std::optional<std::string> host = host_name();
   if (!host) return;

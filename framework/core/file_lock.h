@@ -15,7 +15,7 @@ namespace precast {
 class PRECAST_API FileLock {
  public:
   enum class Kind { shared, exclusive };
-  /// Creates the file if it is missing. @param lock flock, or a test's replacement.
+  /// Tries once. Creates the file if it is missing. @param lock flock, or a test's replacement.
   /// @return nothing if another process holds it. @throws IoError
   [[nodiscard]] static std::optional<FileLock> try_lock(const std::filesystem::path& path,
                                                         Kind kind = Kind::exclusive,

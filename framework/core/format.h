@@ -17,7 +17,7 @@ namespace precast {
 /// `1 page`, `2 pages`, `3 classes`, `4 batches`. @param one the noun in the singular; irregular
 /// plurals are not supported.
 [[nodiscard]] PRECAST_API std::string format_count(std::uint64_t count, std::string_view one);
-/// The first `max` names and the number of the others: `a, b, c, d and 92 more`.
+/// The first `max` names and the number of the remaining ones: `a, b, c, d and 92 more`.
 [[nodiscard]] PRECAST_API std::string first_names(const std::vector<std::string>& names,
                                                   std::size_t max);
 

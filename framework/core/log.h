@@ -9,9 +9,9 @@
 
 namespace precast {
 
-/// Human-readable messages, on standard error (standard output is for results). Thread-safe: a line
-/// is written with one call and is never mixed with a progress line. A line that cannot be written
-/// (a closed terminal, a full disk) is lost without an error.
+/// Writes a human-readable line to standard error (standard output is for results). Thread-safe: a
+/// line is written with one call and is never mixed with a progress line. A line that cannot be
+/// written (a closed terminal, a full disk) is lost without an error.
 PRECAST_API void log_line(std::string_view line);
 
 /// Writes the text to standard error immediately and unchanged. Text that cannot be written is lost

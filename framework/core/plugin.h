@@ -3,8 +3,9 @@
 /// The interface between a plug-in and the program that loads it. Authors include
 /// framework/api/plugin.h (models, methods, losses, metrics, optimisers, schedules) or
 /// data/plugin.h (transforms, orders, fields, sources), which declare the parts, and build the
-/// plug-in with the CMake function precast_add_plugin() of find_package(precast). This function
-/// defines PRECAST_ABI, a digest of the headers with which the plug-in is built.
+/// plug-in with the CMake function precast_add_plugin(), which find_package(precast) provides.
+/// precast_add_plugin() defines PRECAST_ABI, a digest of the headers with which the plug-in is
+/// built.
 ///
 /// C++ has no stable binary interface: a plug-in must have been compiled with the same headers,
 /// libtorch and compiler as precast. It therefore contains a string that describes how it was
@@ -32,8 +33,8 @@
       _GLIBCXX_USE_CXX11_ABI) PRECAST_CXX_CHECKS
 #define PRECAST_CXX_STANDARD "standard " PRECAST_PLUGIN_TEXT(__cplusplus)
 /// The properties that determine the binary layout of a class: release and ABI of the compiler,
-/// release and ABI of the standard library, and the language version. Of a GCC or Clang release,
-/// only the major number is included, because the layout does not change between minor versions.
+/// release and ABI of the standard library, and the language version. Only the major version of GCC
+/// or Clang is included, because the layout does not change between minor versions.
 #define PRECAST_TOOLCHAIN                                                                 \
   PRECAST_COMPILER " abi " PRECAST_PLUGIN_TEXT(__GXX_ABI_VERSION) " " PRECAST_CXX_LIBRARY \
                                                                   " " PRECAST_CXX_STANDARD
@@ -46,7 +47,7 @@
 namespace precast {
 
 /// The type of `precast_plugin`, the only symbol of a plug-in that precast reads. It has the layout
-/// of a C struct, so that precast can read it whichever compiler was used.
+/// of a C struct, so that precast can read it regardless of the plug-in's compiler.
 struct PluginDescriptor {
   /// PRECAST_PLUGIN_MAGIC and the interface number, then one `key value` per line: kind, precast,
   /// torch, compiler.
@@ -57,8 +58,8 @@ struct PluginDescriptor {
 
 }  // namespace precast
 
-/// Used by the two headers named above. The separate `extern` declaration is needed because
-/// constants have internal linkage by default.
+/// framework/api/plugin.h and data/plugin.h use this macro. The separate `extern` declaration is
+/// needed because constants have internal linkage by default.
 #define PRECAST_PLUGIN_DESCRIPTOR(kind, Parts, torch, function)                                   \
   extern "C" {                                                                                    \
   extern __attribute__((visibility("default"))) const ::precast::PluginDescriptor precast_plugin; \

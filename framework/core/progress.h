@@ -10,7 +10,7 @@
 
 namespace precast {
 
-/// A part of a live line. If the line is too long, parts with the lowest importance are left out
+/// A part of a progress line. If the line is too long, the least important parts are left out
 /// first.
 struct LinePart {
   std::string text;

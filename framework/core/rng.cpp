@@ -58,7 +58,7 @@ std::uint64_t RandomStream::below(std::uint64_t bound) {
   const std::uint64_t limit = UINT64_MAX - UINT64_MAX % bound;
   std::uint64_t drawn = 0;
   do {
-    // Two statements, because in a single expression the compiler may draw either word first.
+    // Two statements, because C++ does not define which of two calls in one expression runs first.
     drawn = std::uint64_t{next_u32()} << 32;
     drawn |= next_u32();
   } while (drawn >= limit);

@@ -29,7 +29,8 @@ enum class RandomUse : std::uint8_t {
 /// A stream of random numbers that is a pure function of (seed, epoch, position, use):
 /// Philox4x32-10, Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC 2011). A stream
 /// is cheap to create, so each (sample, operation) has its own, and results do not depend on which
-/// thread runs an operation. A stream has 2^34 draws. Not thread-safe: give each thread a copy.
+/// thread runs an operation. A stream has 2^34 draws of 32 bits. Not thread-safe: give each thread
+/// a copy.
 class PRECAST_API RandomStream {
  public:
   /// @param position the sample's position in the epoch's global order, below 2^40.

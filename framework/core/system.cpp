@@ -140,8 +140,8 @@ std::vector<DataCache> data_caches(const fs::path& root) {
 }
 
 int cores_by_affinity() {
-  // The kernel rejects a set that is smaller than its own, which has more than CPU_SETSIZE (1024)
-  // bits on very large machines.
+  // Doubles the size until the kernel accepts it: on very large machines, the kernel's set has more
+  // than CPU_SETSIZE (1024) bits.
   for (int cores = CPU_SETSIZE; cores <= (1 << 20); cores *= 2) {
     cpu_set_t* set = CPU_ALLOC(static_cast<std::size_t>(cores));
     if (set == nullptr) return 1;

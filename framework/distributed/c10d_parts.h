@@ -12,10 +12,10 @@ namespace precast::distributed {
 struct ProcessGroup::Parts {
   GroupOptions options;
   c10::intrusive_ptr<c10d::Store> store;
-  /// For tensors on the run's device.
+  /// The group for tensors on the run's device.
   c10::intrusive_ptr<c10d::ProcessGroup> data;
-  /// For strings and single numbers, between the CPUs; the same group as `data` if `data` uses
-  /// Gloo.
+  /// The group for strings and single numbers, which always uses Gloo; the same object as `data` if
+  /// `data` uses Gloo, too.
   c10::intrusive_ptr<c10d::ProcessGroup> control;
   /// Whether `data` sends a GPU's tensors through Gloo.
   [[nodiscard]] bool gloo_on_gpu() const { return options.device.is_cuda() && data == control; }

@@ -13,7 +13,7 @@ class FlatTensors {
  public:
   /// @param tensors dense, on one device.
   explicit FlatTensors(const std::vector<at::Tensor>& tensors);
-  /// Undefined if there are no tensors.
+  /// The copy; undefined if there are no tensors.
   [[nodiscard]] at::Tensor& flat() { return flat_; }
   /// Copies the current contents of flat() back into the tensors.
   void copy_back();

@@ -26,7 +26,7 @@ Tensors tensors_of(const std::vector<NamedTensor>& parameters) {
   return tensors;
 }
 
-/// The first names, and how many more there are. @param names not empty.
+/// Lists the first 8 names and the number of remaining ones. @param names not empty.
 std::string join_names(std::vector<std::string> names) {
   constexpr std::size_t kMaxNames = 8;
   if (names.size() > kMaxNames) {
@@ -37,8 +37,8 @@ std::string join_names(std::vector<std::string> names) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-/// @throws Error naming the parameters that require gradients but got none. The ranks would then
-/// average different gradients.
+/// @throws Error naming the parameters that require a gradient but have none. With such parameters,
+/// the ranks would average different gradients.
 void check_gradients(const std::vector<NamedTensor>& parameters) {
   std::vector<std::string> missing;
   for (const auto& [name, tensor] : parameters)
@@ -55,9 +55,9 @@ at::ScalarType half_type(GradCompression compression) {
   return compression == GradCompression::bf16 ? at::kBFloat16 : at::kHalf;
 }
 
-/// The gradients of a bucket, divided by the number of ranks and ready to be sent. They are divided
-/// before the sum, so that the sum over many ranks stays in range. Without compression, the message
-/// is the bucket itself, which is changed.
+/// Returns the gradients of a bucket, divided by the number of ranks, in the type in which they are
+/// sent. The division comes before the sum, so that sums over many ranks stay in range. Without
+/// compression, divides `bucket` in place and returns it.
 at::Tensor make_message(const at::Tensor& bucket, GradCompression compression, int world) {
   const at::Tensor message =
       compression == GradCompression::none ? bucket : bucket.to(half_type(compression));
@@ -90,9 +90,9 @@ class CompressHook final : public HookBase {
   GradCompression compression_;
 };
 
-/// Sums a bucket of a GPU's gradients over Gloo. This hook waits for the sum, because in some
-/// versions the future of such a sum does not record the stream on which the result is copied back
-/// from the host, so that gradients were read too early (pytorch/pytorch#170812).
+/// Sums a bucket of a GPU's gradients over Gloo. Waits for the sum, because in some versions of
+/// PyTorch its future does not record the stream that copies the result back from the host.
+/// Gradients could then be read too early (pytorch/pytorch#170812).
 class BlockingHook final : public HookBase {
  public:
   BlockingHook(const c10::intrusive_ptr<c10d::ProcessGroup>& group, GradCompression compression)
@@ -132,7 +132,7 @@ class OverlappedSync final : public GradSync {
   OverlappedSync(ProcessGroup& group, const std::vector<NamedTensor>& parameters,
                  const GradSyncOptions& options)
       : group_(group), parameters_(parameters), before_(parameters.size()) {
-    // Gradients become ready in the order from the last parameter to the first, so buckets are
+    // The backward pass computes gradients from the last parameter to the first, so buckets are
     // filled in this order.
     Tensors backwards = tensors_of(parameters);
     std::ranges::reverse(backwards);
@@ -183,7 +183,8 @@ class OverlappedSync final : public GradSync {
   }
 
  private:
-  /// Identifies the gradient of a parameter; null if it has none.
+  /// Returns the address of a parameter's gradient, which identifies it; null if there is no
+  /// gradient.
   [[nodiscard]] const void* gradient_of(std::size_t parameter) const {
     const at::Tensor& gradient = parameters_[parameter].tensor.grad();
     return gradient.defined() ? gradient.unsafeGetTensorImpl() : nullptr;
@@ -191,8 +192,9 @@ class OverlappedSync final : public GradSync {
 
   ProcessGroup& group_;
   std::vector<NamedTensor> parameters_;
-  /// The gradients before the last backward pass, from earlier micro-batches. When a pass has
-  /// computed a gradient, the Reducer replaces it by a view of its bucket.
+  /// The results of gradient_of() before the last backward pass; null unless there were earlier
+  /// micro-batches. If the last pass computes a gradient, the Reducer replaces the tensor by a view
+  /// of its bucket, so the address changes.
   std::vector<const void*> before_;
   std::unique_ptr<c10d::Reducer> reducer_;
 };

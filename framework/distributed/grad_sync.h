@@ -36,8 +36,8 @@ struct GradSyncOptions {
   std::size_t bucket_bytes = 25 << 20;
   std::size_t first_bucket_bytes = 1 << 20;
   /// For each parameter, the rank that updates it and then sends it to the other ranks (see
-  /// shard_parameters()). If empty, every rank updates all parameters. Ignored for
-  /// parameter_server, with which rank 0 updates all parameters.
+  /// shard_parameters()). If empty, every rank updates all parameters. Ignored with
+  /// parameter_server, because rank 0 then updates all parameters.
   std::vector<int> owners{};
 };
 
@@ -48,20 +48,20 @@ struct GradSyncOptions {
 [[nodiscard]] PRECAST_API std::string graph_obstacle(VariableUpdate update, at::Device device,
                                                      Transport transport);
 
-/// GradSync::check_backward() of the result throws Error if a parameter that requires gradients has
-/// none, even in a group of one rank. With `replicated`, it also throws if the step's last backward
-/// pass did not compute the gradients of all `parameters`. After this check, Method::on_backward()
-/// may drop gradients, if it drops the same ones on all ranks. The gradients of the previous step
-/// must have been removed, not set to 0.
+/// Creates the GradSync for `options.update`. Its check_backward() throws Error if a parameter that
+/// requires a gradient has none, even in a group of one rank. With `replicated`, it also throws if
+/// the step's last backward pass did not compute the gradients of all `parameters`. After this
+/// check, Method::on_backward() may drop gradients, if it drops the same ones on all ranks. The
+/// gradients of the previous step must have been removed, not set to 0.
 /// @param group must outlive the result. @param parameters in the same order on all ranks, on their
 /// final device and in their final layout.
 [[nodiscard]] PRECAST_API std::unique_ptr<GradSync> make_grad_sync(
     ProcessGroup& group, const std::vector<NamedTensor>& parameters,
     const GradSyncOptions& options);
 
-/// ZeRO stage 1 (Rajbhandari et al., SC 2020): assigns each parameter to one rank. Starts with the
-/// largest parameter, and always chooses the rank that has the fewest elements so far. A rank's
-/// optimiser then holds only the state of the parameters that it updates.
+/// Assigns each parameter to one rank for ZeRO stage 1 (Rajbhandari et al., SC 2020), in which a
+/// rank's optimiser stores only the state of the parameters that this rank updates. Starts with the
+/// largest parameter, and always chooses the rank that has the fewest elements so far.
 /// @return the rank of each parameter, in the order of `parameters`
 [[nodiscard]] PRECAST_API std::vector<int> shard_parameters(
     const std::vector<NamedTensor>& parameters, int world);

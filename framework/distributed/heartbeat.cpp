@@ -22,12 +22,13 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using StorePtr = c10::intrusive_ptr<c10d::Store>;
 
-/// Has the same name in the launcher's store and in the stores of ranks.
+/// The key of the first claim. StoreHost and the ranks must use the same key.
 constexpr const char* kFailureKey = "failure";
 /// How often to check for another rank's claim.
 constexpr std::chrono::milliseconds kPoll{500};
 
-/// @param claimant makes the claim unique: two ranks may claim the same cause.
+/// Returns whether this claim is the first. @param claimant makes the claim unique, because two
+/// ranks may claim the same cause.
 bool claim(c10d::Store& store, const std::string& claimant, const std::string& cause) {
   const std::string mine = fmt::format("[{}] {}", claimant, cause);
   return store.compareSet(kFailureKey, "", mine) == mine;
@@ -56,7 +57,7 @@ class Heartbeat::Impl {
       watch_.finish();
       if (group_.serves_store) wait_for_other_ranks();
     } catch (const std::exception&) {
-      // The process that serves the store has ended first.
+      // The process that serves the store may have exited already.
     }
   }
 
@@ -98,13 +99,13 @@ class Heartbeat::Impl {
   [[nodiscard]] std::chrono::milliseconds silence_timeout() const {
     return options_.period * options_.missed;
   }
-  /// The rank that reports that the store is lost; without the store, the ranks cannot agree on a
-  /// rank. Rank 0 reports only if it serves the store itself; otherwise rank 1 does, because rank 0
-  /// may have ended.
+  /// Equals this rank's number if this rank must report the loss of the store, because the ranks
+  /// cannot agree on a reporter without the store. Rank 0 reports it only if it serves the store
+  /// itself. Rank 1 always reports it, because rank 0 may have exited.
   [[nodiscard]] int reporter_without_store() const { return group_.serves_store ? 0 : 1; }
 
-  /// The rank that serves the store must exit last, because the other ranks report a missing store
-  /// as a failure.
+  /// Called by the rank that serves the store. It must exit last, because the other ranks report a
+  /// missing store as a failure.
   void wait_for_other_ranks() {
     const auto deadline = Clock::now() + options_.store_timeout;
     for (int rank = 0; rank < group_.world && Clock::now() < deadline;) {
@@ -206,8 +207,8 @@ StoreHost::StoreHost(const std::string& host) : server_(std::make_unique<Server>
   try {
     server_->tcp = c10::make_intrusive<c10d::TCPStore>(host, options);
   } catch (const c10::Error& error) {
-    throw DeviceError(
-        fmt::format("ranks: cannot serve a store on {}: {}", host, error.what_without_backtrace()));
+    throw DeviceError(fmt::format("ranks: expected to serve a store on {}, got: {}", host,
+                                  error.what_without_backtrace()));
   }
 }
 

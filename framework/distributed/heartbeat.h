@@ -34,10 +34,12 @@ class PRECAST_API Heartbeat {
   Heartbeat(const GroupOptions& group, OnFailure on_failure, HeartbeatOptions options = {});
   Heartbeat(const Heartbeat&) = delete;
   Heartbeat& operator=(const Heartbeat&) = delete;
-  /// Announces that this rank has finished; its silence no longer counts as death.
+  /// Announces that this rank has finished, so that its silence no longer counts as death. The rank
+  /// that serves the store then waits for the other ranks, at most `store_timeout`.
   ~Heartbeat();
 
-  /// Claims the run's failure for `cause`. Thread-safe.
+  /// Claims the run's failure: records `cause` in the store, unless there is a claim already.
+  /// Thread-safe.
   /// @return whether this claim is the first; if not, another rank's cause is reported. Also true
   /// if the store cannot be reached.
   bool claim_failure(const std::string& cause);
@@ -55,7 +57,8 @@ class PRECAST_API Heartbeat {
   std::unique_ptr<Impl> impl_;
 };
 
-/// For a launcher that serves the store: claims the failure on behalf of a rank that has died.
+/// The store that a launcher serves for the ranks that it starts. With it, the launcher can also
+/// claim the failure on behalf of a rank that has died.
 class PRECAST_API StoreHost {
  public:
   /// Serves a store on a free port of `host`. @throws DeviceError if that fails.

@@ -21,10 +21,9 @@ void add_nccl(c10d::ProcessGroup& group, const c10::intrusive_ptr<c10d::Store>& 
   nccl->timeout = options.timeout;
   const auto backend = c10::make_intrusive<c10d::ProcessGroupNCCL>(store, options.rank,
                                                                    options.world, std::move(nccl));
-  // Without a bound device, NCCL would create the communicator at the first collective, on a device
-  // that it guesses.
   group.setBackend(at::kCUDA, c10d::ProcessGroup::BackendType::NCCL, backend);
   group.setDefaultBackend(c10d::ProcessGroup::BackendType::NCCL);
+  // Otherwise, NCCL would create the communicator at the first collective, on a guessed device.
   backend->eagerConnectSingleDevice(options.device);
 }
 

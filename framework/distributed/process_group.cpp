@@ -45,8 +45,9 @@ bool is_this_host(const std::string& host) {
   return host == "localhost" || host == "127.0.0.1" || host == "::1";
 }
 
-/// The network interface: the interface that GLOO_SOCKET_IFNAME names, else the loopback if the
-/// store is on this host's loopback, else the interface to which this host's name resolves.
+/// Returns the network interface that Gloo uses: the one named by GLOO_SOCKET_IFNAME if that is
+/// set; otherwise the loopback if the store is on this host's loopback; otherwise the interface to
+/// which this host's name resolves.
 std::shared_ptr<::gloo::transport::Device> gloo_device(const GroupOptions& options) {
   using c10d::ProcessGroupGloo;
   if (const char* interface = std::getenv("GLOO_SOCKET_IFNAME"); interface != nullptr)

@@ -28,11 +28,11 @@ struct GroupOptions {
   int port = 0;
   /// Whether this process serves the store (rank 0, unless a launcher does).
   bool serves_store = false;
-  /// The beginning of the names of all keys in the store.
+  /// The prefix of all keys in the store.
   std::string prefix{};
   /// Whether the store may contain keys of earlier runs, as the store of torchrun's agents does
-  /// after a restart. ProcessGroup then adds to `prefix` a number that no earlier run has used; all
-  /// ranks get it from rank 0.
+  /// after a restart. ProcessGroup then appends a number that no earlier run has used to `prefix`.
+  /// Rank 0 sends this number to the other ranks.
   bool store_is_reused = false;
   /// A GPU must have an index.
   at::Device device = at::kCPU;
@@ -41,8 +41,8 @@ struct GroupOptions {
   std::chrono::milliseconds timeout{120'000};
   /// How long the ranks may take to find each other.
   std::chrono::milliseconds join_timeout{300'000};
-  /// If it becomes true on any rank before all ranks have connected, all ranks stop waiting. May be
-  /// null.
+  /// Becomes true when this rank is asked to stop. If that happens on any rank before all ranks
+  /// have connected, all ranks stop waiting. May be null.
   const std::atomic<bool>* stop = nullptr;
 };
 

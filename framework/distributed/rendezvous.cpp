@@ -86,10 +86,11 @@ std::string to_text(const std::vector<std::uint8_t>& bytes) {
   return {bytes.begin(), bytes.end()};
 }
 
-/// How often a rank that waits for others reads the store.
-constexpr std::chrono::milliseconds kMeetingPoll{100};
+/// The interval at which a waiting rank reads the store.
+constexpr std::chrono::milliseconds kJoinPoll{100};
 
-/// The error of ranks that have not met. @param found such as `rank 3 has not connected`.
+/// The error of a run whose ranks have not all connected. @param found what is wrong, such as `rank
+/// 3 has not connected`.
 DeviceError rendezvous_error(const GroupOptions& options, const std::string& found) {
   return DeviceError(fmt::format(
       "ranks: expected {} ranks at {}:{} within {} s, but {}. Look at the output of those ranks, "
@@ -97,10 +98,11 @@ DeviceError rendezvous_error(const GroupOptions& options, const std::string& fou
       options.world, options.host, options.port, options.join_timeout.count() / 1000, found));
 }
 
-/// On a store with keys of earlier runs, tells all ranks a number that no earlier run has used:
-/// each process counts itself under `hello/<rank>`, which gives it a number that no other process
-/// of its rank has, and rank 0 answers in `welcome/<rank>/<number>` with its own number. A process
-/// reads only the answer to its own number, and never an older one.
+/// Distributes a number that no earlier run has used, through a store that contains keys of earlier
+/// runs. Each process increments `hello/<rank>` and takes the result as its number, so that no two
+/// processes with the same rank have the same number. Rank 0 writes its own number to
+/// `welcome/<rank>/<number>` for every process. A process reads only the key with its own number,
+/// so it never reads an answer to an earlier process.
 class ReusedStoreHandshake {
  public:
   ReusedStoreHandshake(c10d::Store& store, const GroupOptions& options)
@@ -109,7 +111,8 @@ class ReusedStoreHandshake {
         number_(store.add(hello_key(options.rank), 1)),
         responded_(static_cast<std::size_t>(options.world)) {}
 
-  /// On rank 0, its own number. Other ranks wait for that number. @throws as JoinBarrier::run()
+  /// Returns rank 0's number; other ranks wait for it. @throws DeviceError if rank 0 does not
+  /// connect within join_timeout; Error with ExitCode::preempted if this rank was asked to stop
   std::string rank_zero_number() {
     if (options_.rank == 0) return std::to_string(number_);
     const auto until = Clock::now() + options_.join_timeout;
@@ -118,20 +121,21 @@ class ReusedStoreHandshake {
     std::optional<Clock::time_point> stopped;
     while (!store_.check({welcome})) {
       const auto now = Clock::now();
-      // Waits a little longer (kLeaveGrace), because this rank needs the answer to tell the other
-      // ranks that it was asked to stop.
+      // After a request to stop, this rank waits kLeaveGrace longer, because it needs the answer to
+      // tell the other ranks to stop.
       if (!stopped && is_set(options_.stop)) stopped = now;
       if (stopped && now > *stopped + kLeaveGrace) throw_stopped();
       if (now > until) throw rendezvous_error(options_, "rank 0 has not connected");
-      std::this_thread::sleep_for(kMeetingPoll);
+      std::this_thread::sleep_for(kJoinPoll);
     }
     return to_text(store_.get(welcome));
   }
 
-  /// Rank 0 answers all processes that have come since the last call. An answer to a process of an
-  /// earlier run has no reader.
+  /// Called by rank 0: answers all processes that have incremented their key since the last call.
+  /// Nobody reads answers to processes of earlier runs.
   void respond() {
-    // Read first: a process that comes during the loop is then seen in the next call.
+    // The count is read first, so that the next call notices a process that arrives during the
+    // loop.
     if (const std::int64_t count = store_.add(kCount, 0); count == std::exchange(count_, count))
       return;
     for (int rank = 1; rank < options_.world; ++rank) {
@@ -154,14 +158,14 @@ class ReusedStoreHandshake {
   c10d::Store& store_;
   const GroupOptions& options_;
   std::int64_t number_;
-  /// The highest number of each other rank that rank 0 has answered.
+  /// For each rank, the highest number that rank 0 has answered.
   std::vector<std::int64_t> responded_;
   std::int64_t count_ = -1;
 };
 
-/// Waits until all ranks have connected, and names the missing ranks. No rank continues before all
-/// have connected. If a rank is asked to stop before that, no rank continues: the first entry under
-/// kOutcome decides, so that no rank leaves while another one continues.
+/// Waits until all ranks have connected, and names the missing ranks. If a rank is asked to stop
+/// before that, all ranks leave. The first rank that writes kOutcome decides for all, so that no
+/// rank leaves while another one continues.
 class JoinBarrier {
  public:
   /// @param handshake null if the store was empty when the run began.
@@ -181,8 +185,8 @@ class JoinBarrier {
     store_.add(kCount, 1);
     while (store_.add(kCount, 0) < options_.world) {
       respond();
-      // This rank also reports a problem that another rank has found, because that rank may serve
-      // the store and exit.
+      // Reports a problem that another rank has found. Otherwise, if that rank serves the store and
+      // exits, this rank would report the loss of the store instead.
       if (store_.check({kCause})) throw DeviceError(to_text(store_.get(kCause)));
       leave_if_stopped();
       const auto now = Clock::now();
@@ -192,7 +196,7 @@ class JoinBarrier {
                  options_.port, missing());
         next_log += kProgressLogInterval;
       }
-      std::this_thread::sleep_for(kMeetingPoll);
+      std::this_thread::sleep_for(kJoinPoll);
     }
     if (!agree_on(kComplete)) leave();
   }
@@ -202,14 +206,14 @@ class JoinBarrier {
   static constexpr const char* kCount = "here";
   static constexpr const char* kCause = "not_here";
   static constexpr const char* kOutcome = "outcome";
-  static constexpr const char* kComplete = "met";
+  static constexpr const char* kComplete = "connected";
   static constexpr const char* kStopped = "stopped";
   static constexpr std::chrono::seconds kFirstProgressLog{10};
   static constexpr std::chrono::seconds kProgressLogInterval{60};
 
   static std::string key(int rank) { return fmt::format("here/{}", rank); }
 
-  /// Rank 0 gives the other processes its number, so that they come to this roll call.
+  /// On rank 0, sends its number to the other processes, so that they can join this barrier.
   void respond() {
     if (handshake_ != nullptr && options_.rank == 0) handshake_->respond();
   }
@@ -221,19 +225,20 @@ class JoinBarrier {
   }
 
   /// Leaves if this rank or another one was asked to stop, unless a rank has already recorded that
-  /// all ranks have met.
+  /// all ranks have connected.
   void leave_if_stopped() {
     if ((is_set(options_.stop) || store_.check({kOutcome})) && agree_on(kStopped)) leave();
   }
 
   [[noreturn]] void leave() const {
     // The other ranks need this time to read the outcome from the store.
-    if (options_.serves_store) std::this_thread::sleep_for(10 * kMeetingPoll);
+    if (options_.serves_store) std::this_thread::sleep_for(10 * kJoinPoll);
     throw_stopped();
   }
 
-  /// The missing ranks, such as `ranks 1, 3 have`; names at most 16. A rank sets its key before it
-  /// is counted: if all keys are set, the result is the number of ranks that are not counted yet.
+  /// Returns the missing ranks with a verb, such as `ranks 1, 3 have`; names at most 16. A rank
+  /// sets its key before it increments kCount. If all keys are set, returns the number of ranks
+  /// that are not counted yet, such as `1 rank has`.
   std::string missing() {
     constexpr std::size_t kMaxNamed = 16;
     std::vector<std::string> ranks;
@@ -252,7 +257,7 @@ class JoinBarrier {
     const DeviceError error = rendezvous_error(options_, found);
     store_.set(kCause, std::string(error.what()));
     respond();
-    if (options_.serves_store) std::this_thread::sleep_for(10 * kMeetingPoll);
+    if (options_.serves_store) std::this_thread::sleep_for(10 * kJoinPoll);
     throw error;
   }
 
@@ -286,7 +291,7 @@ c10::intrusive_ptr<c10d::Store> rendezvous(GroupOptions& options) {
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
-    // The rank that serves the store may have been asked to stop, too, and have ended.
+    // The rank that serves the store may also have been asked to stop and have exited.
     if (is_set(options.stop)) throw_stopped();
     throw connection_error(options, error);
   }

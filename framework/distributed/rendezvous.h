@@ -17,9 +17,10 @@ namespace precast::distributed {
                                                          std::chrono::milliseconds timeout);
 
 /// Opens the store and waits until all ranks have connected; rank 0 logs from time to time which
-/// ranks are missing. On a reused store, first adds the number of rank 0 to `options.prefix`.
+/// ranks are missing. With `options.store_is_reused`, first appends rank 0's number to
+/// `options.prefix`.
 /// @return the store; its keys begin with `options.prefix`
-/// @throws DeviceError and Error as the constructor of ProcessGroup
+/// @throws the errors of ProcessGroup's constructor, except those of NCCL
 [[nodiscard]] c10::intrusive_ptr<c10d::Store> rendezvous(GroupOptions& options);
 
 /// The error of ranks that cannot connect to each other.

@@ -17,7 +17,7 @@ inline constexpr int kStateFormat = 1;
 
 /// The counters of the optimiser, the gradient scaler or a method (Stateful).
 /// @param state from read_state(). @param checkpoint names the file in messages.
-/// @throws CheckpointError if the state does not have them
+/// @throws CheckpointError if the state does not contain them
 [[nodiscard]] std::map<std::string, std::int64_t> counters_of(
     const nlohmann::ordered_json& state, const std::filesystem::path& checkpoint,
     const std::string& part);

@@ -56,7 +56,7 @@ void prune(const CheckpointOptions& options, std::int64_t last, std::int64_t bes
   }
 }
 
-/// Writes the weights with the names that final_weights has.
+/// Writes the weights under the same names as in final_weights.
 void write_model(const std::filesystem::path& path, const Snapshot& snapshot,
                  const std::optional<WeightsSpec>& spec) {
   const auto blurred = spec ? spec->blurred : std::map<std::string, std::int64_t>();
@@ -66,8 +66,8 @@ void write_model(const std::filesystem::path& path, const Snapshot& snapshot,
   write_safetensors(path, names.records, metadata);
 }
 
-/// Restores what write_model() has written. Checkpoints of older versions have the model's own
-/// names for blurred layers, too.
+/// Restores what write_model() has written. In checkpoints of older versions, blurred layers also
+/// have the model's own names.
 void restore_model(const std::filesystem::path& path, const std::vector<NamedTensor>& targets) {
   const WeightsFile file = load_weights(path, WrapperPrefixes::keep);
   const std::optional<WeightsSpec> spec = spec_of(file);
@@ -147,7 +147,9 @@ class Checkpointer::Impl {
     // write.
     const std::int64_t failed = parts_.ranks.begin_sum(failures_ > 0 ? 1 : 0)->wait();
     if (failed > 0)
-      throw IoError(failures_ > 0 ? last_failure_ : "rank 0 could not save the last checkpoint");
+      throw IoError(failures_ > 0 ? last_failure_
+                                  : "checkpoints: expected rank 0 to save the last checkpoint, got "
+                                    "an error. See its output");
   }
 
   void finish_run() {
@@ -199,8 +201,8 @@ class Checkpointer::Impl {
     }
   }
 
-  /// Discards the records of an earlier attempt that ended before its first checkpoint: they do not
-  /// belong to this run.
+  /// Discards the records of earlier attempts that ended before their first checkpoint, because
+  /// they do not belong to this run.
   void start_over() {
     if (options_.resume) throw_if_all_damaged();
     for (MetricSink* sink : sinks_) sink->rewind(0);
@@ -226,7 +228,8 @@ class Checkpointer::Impl {
   void throw_if_saves_fail() {
     if (parts_.ranks.begin_sum(failures_ >= kMaxFailures ? 1 : 0)->wait() == 0) return;
     throw IoError(
-        fmt::format("{} checkpoints in a row could not be saved. {}", kMaxFailures, last_failure_));
+        fmt::format("checkpoints: expected to save one of the last {}, got only failures. {}",
+                    kMaxFailures, last_failure_));
   }
 
   /// The method whose averages are evaluated in place of the weights; empty if the weights
@@ -240,7 +243,8 @@ class Checkpointer::Impl {
     return "";
   }
 
-  /// Tensors of the methods and the scaler, each under its owner's name.
+  /// The tensors of the methods and of the scaler, named `<method>/<tensor>` and
+  /// `grad_scaler/<tensor>`.
   std::vector<NamedTensor> method_tensors(bool with_scaler = true) {
     std::vector<NamedTensor> all;
     const auto add = [&](const std::string& name, Stateful& part) {

@@ -34,21 +34,23 @@ struct CheckpointOptions {
   std::int64_t keep_finished = 1;
   /// Whether resume() looks for a checkpoint.
   bool resume = true;
-  /// Whether to accept a checkpoint that has a gradient scaler if this run has none, or the
-  /// reverse. A scaler that only this run has keeps its initial state.
+  /// Whether to accept a checkpoint with a gradient scaler in a run without one, or the reverse. If
+  /// only this run has a scaler, the scaler keeps its initial state.
   bool allow_precision_change = false;
   /// Whether the order of an epoch's samples depends on the global batch size. A checkpoint in the
   /// middle of an epoch is then accepted only with the same size.
   bool order_depends_on_batch_size = false;
-  /// On a CPU: the largest number of compute threads that this rank takes over from a checkpoint.
+  /// On a CPU: resume() does not set more compute threads than this, even if the checkpoint was
+  /// saved with more.
   int max_threads = 0;
   /// Whether each rank's optimiser holds the state of only some parameters (ZeRO); rank 0 then
   /// collects the state of all ranks.
   bool sharded_optimizer = false;
-  /// Whether this rank's optimiser restores only a part of the saved state, or none of it.
+  /// Whether this rank's optimiser may have only some of the saved tensors, or none (with ZeRO or a
+  /// parameter server).
   bool partial_optimizer = false;
-  /// Stored in the file with the model. Layers that it lists as blurred get ffcv-imagenet's names,
-  /// as in save_model_weights().
+  /// Stored in the file with the model. Layers that the spec lists as blurred have ffcv-imagenet's
+  /// names in the file, as in save_model_weights().
   std::optional<WeightsSpec> model_spec = {};
 };
 
@@ -84,41 +86,41 @@ class PRECAST_API Checkpointer {
   ~Checkpointer();
 
   /// Adds the parts that belong to the trainer. Call before the first step, after the methods'
-  /// on_train_begin(). @param scaler may be null. @param sinks rank 0's.
+  /// on_train_begin(). @param scaler may be null. @param sinks empty on all ranks except rank 0.
   /// @throws ConfigError naming the part if checkpoints cannot store a tensor of the optimiser or
   /// of a method
   void attach(Stateful* scaler, std::vector<MetricSink*> sinks);
-  /// After the last step of an epoch, call due_after_epoch() instead, when the epoch has been
-  /// evaluated: the checkpoint then has the metric.
+  /// Whether to save after this step. After the last step of an epoch, evaluate first and then call
+  /// due_after_epoch() instead, so that the checkpoint contains the metric.
   [[nodiscard]] bool due_after_step(const TrainState& state) const;
-  /// Also true if a checkpoint is due after the last step of the epoch.
+  /// Whether to save after this epoch. Also true if a checkpoint is due after its last step.
   /// @param last whether the epoch was the last one of the run.
   [[nodiscard]] bool due_after_epoch(const TrainState& state, bool last) const;
   /// Waits for the previous checkpoint, copies the state and returns; a thread writes the copy to
   /// disk. A failed write causes a warning, and older checkpoints are kept. After three consecutive
   /// failures, the next call is an error, unless `complete` is set.
-  /// @param metric nothing if the weights were not evaluated. If the run was restored at this step,
-  /// the new checkpoint then gets the metric of the restored one.
-  /// @param complete whether the run has trained and evaluated its last epoch, so that a checkpoint
-  /// that cannot be saved must not prevent its results from being written.
+  /// @param metric nothing if the weights were not evaluated; if the run was restored at this step,
+  /// the metric of the restored checkpoint is then saved.
+  /// @param complete whether the run has trained and evaluated its last epoch. If so, earlier
+  /// failures are not an error, because the results must still be written.
   /// @return false, and nothing is saved, if a weight, a buffer or the sum of the losses is NaN or
   /// infinite on any rank. Buffers that were not finite in attach() do not count.
-  /// @throws Error naming the part if the optimiser or a method has other tensors than in attach();
-  /// IoError
+  /// @throws Error naming the part if the tensors of the optimiser or of a method are not the same
+  /// as in attach(); IoError
   [[nodiscard]] bool save(const TrainState& state, std::optional<double> metric,
                           bool complete = false);
   /// Call when a run stops: waits until the last checkpoint is on disk. @throws IoError if it could
   /// not be written
   void finish();
   /// Call after the results of a complete run have been written: waits until the last checkpoint is
-  /// on disk (if it could not be written, that is only a warning), and removes the checkpoints that
-  /// only an unfinished run needs.
+  /// on disk, and removes the checkpoints that only an unfinished run needs. A failed write is only
+  /// a warning.
   void finish_run();
   /// Call at the start of a run. Calls restore() if CheckpointOptions::resume is set. If nothing is
-  /// restored, empties the sinks.
+  /// restored, discards the records of earlier attempts in the sinks.
   /// @return whether a checkpoint was restored
-  /// @throws CheckpointError if there are checkpoints and all of them are damaged; what restore()
-  /// throws
+  /// @throws CheckpointError if there are checkpoints and all of them are damaged; the errors of
+  /// restore()
   [[nodiscard]] bool resume(TrainState& state);
   /// Restores the newest intact checkpoint. @return false if there is none
   /// @throws CheckpointError if it does not match this run; IoError

@@ -15,9 +15,9 @@ namespace precast::engine {
 class PRECAST_API DeviceFlag {
  public:
   explicit DeviceFlag(at::Device device);
-  /// @param loss scalar on the device.
+  /// Raises the flag if `loss` is not finite. @param loss scalar on the device.
   void add(const at::Tensor& loss);
-  /// @param bad scalar bool on the device; if it is true, the flag is raised.
+  /// Raises the flag if `bad` is true. @param bad scalar bool on the device.
   void raise_if(const at::Tensor& bad);
   /// Whether the flag was raised, according to the last copy that has arrived. Starts the next
   /// copy.

@@ -130,7 +130,7 @@ std::optional<EvalResult> Evaluator::evaluate(Model& model, const Loss& loss, Ba
   failpoint("evaluator.before_pass");
   source.begin_epoch(
       {.image_size_px = options_.image_size_px, .rank = ranks.rank(), .world = ranks.world()});
-  // A rank whose source was asked to stop while it prepared the pass has no batches.
+  // A source that was asked to stop while it prepared the pass has no batches, so all ranks stop.
   if (any_rank_requested_stop(ranks)) return std::nullopt;
   std::int64_t samples = 0;
   // All ranks run the number of rounds that the rank with the most batches needs, so that all of

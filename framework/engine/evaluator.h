@@ -33,7 +33,7 @@ struct EvaluatorOptions {
   Metrics metrics = {};
   TargetKind targets = TargetKind::class_index;
   /// If the outputs are logits of this number of classes, samples and correct predictions are also
-  /// counted per class; 0 for no counts per class.
+  /// counted per class; with 0, nothing is counted per class.
   std::int64_t num_classes = 0;
 };
 
@@ -92,8 +92,8 @@ class PRECAST_API Evaluator {
   /// CPU; on other ranks, an undefined tensor. Batch b of the result is batch b / world of rank b %
   /// world, so on CPUs with the same number of threads per rank, the result does not depend on the
   /// number of ranks. Collective.
-  /// @param source supplies only this rank's batches, in a pass with rank 0 of 1; null if this rank
-  /// has no batches.
+  /// @param source contains only this rank's batches, so predict() starts its pass as rank 0 of 1;
+  /// null if this rank has no batches.
   /// @param on_batch is called after each round of one batch per rank, with the number of samples
   /// that all ranks have evaluated so far. If it returns false, the result contains only these
   /// samples.
@@ -115,8 +115,7 @@ class PRECAST_API Evaluator {
   void count_top_k(const at::Tensor& output, const at::Tensor& labels, Counts& counts) const;
   void count_classes(const at::Tensor& labels, const at::Tensor& correct, Counts& counts) const;
   void count(Model& model, const Loss& loss, Batch& batch, Counts& counts) const;
-  /// The result without the metrics and without the time taken. @param counts the sums over all
-  /// ranks.
+  /// The result, except for the metrics and the time. @param counts the sums over all ranks.
   [[nodiscard]] EvalResult result_of(const Counts& counts) const;
   [[nodiscard]] at::Tensor outputs(Model& model, Batch& batch) const;
 

@@ -19,7 +19,8 @@ constexpr std::int64_t kSmallBatchSizePx = 160;
 /// The number of image sizes for which recordings are kept. They share one pool of memory.
 constexpr std::size_t kKeptSteps = 8;
 /// With several ranks, the number of steps that run before a step is recorded. PyTorch's
-/// documentation requires this number with NCCL, which connects the ranks in the first steps.
+/// documentation requires this number with NCCL, because NCCL connects the ranks during the first
+/// steps.
 constexpr int kWarmUpsOfRanks = 11;
 
 /// The reasons why a recording cannot contain the whole step.
@@ -64,7 +65,7 @@ std::string graph_text(const GraphChoice& choice) {
                      fmt::join(choice.obstacles, "; "));
 }
 
-bool worth_capturing(GraphMode mode, std::int64_t samples, std::int64_t size_px) {
+bool worth_recording(GraphMode mode, std::int64_t samples, std::int64_t size_px) {
   if (mode != GraphMode::automatic) return mode != GraphMode::off;
   return samples * size_px * size_px < kSmallBatch * kSmallBatchSizePx * kSmallBatchSizePx;
 }

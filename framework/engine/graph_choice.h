@@ -42,8 +42,8 @@ enum class GraphScope {
 struct GraphChoice {
   GraphScope scope = GraphScope::none;
   /// With GraphMode::step, the reasons why a recording does not contain the whole step, one clause
-  /// each, such as "sam replaces the forward and backward passes". Empty if it does contain the
-  /// whole step.
+  /// each, such as "sam replaces the forward and backward passes". Empty if a recording contains
+  /// the whole step.
   std::vector<std::string> obstacles;
 };
 
@@ -60,26 +60,27 @@ struct GraphFacts {
   std::string sync_obstacle{};
 };
 
-/// Decides what is recorded. Passes are recorded only in runs with one rank, on a GPU, because
-/// several ranks exchange gradients during the backward pass. Whole steps are also recorded with
-/// several ranks, if their exchange of gradients can be recorded.
+/// Decides what is recorded. Passes are recorded only on a GPU and with one rank, because several
+/// ranks exchange gradients during the backward pass. Whole steps are also recorded with several
+/// ranks, if their exchange of gradients can be recorded.
 [[nodiscard]] PRECAST_API GraphChoice choose_graph(const GraphFacts& facts);
 
 /// The choice in words: "the whole step", "the forward and backward passes, not the whole step:
 /// ...", "nothing: ...".
 [[nodiscard]] PRECAST_API std::string graph_text(const GraphChoice& choice);
 
-/// Whether to replay batches of this size: always with `on` and `step`; with `automatic`, if
-/// replays probably save time. They do if the device finishes a kernel before the host has launched
-/// the next one. In published measurements, replays save much time with batches far below 96 images
-/// of 160 px, and none with larger batches (spikformer, with 8 and 96 images; torchbench pull
-/// request 706).
-[[nodiscard]] PRECAST_API bool worth_capturing(GraphMode mode, std::int64_t samples,
+/// Whether to record steps with batches of this size: never with `off`, always with `on` and
+/// `step`; with `automatic`, if replays probably save time. They do if the device finishes a kernel
+/// before the host has launched the next one. In published measurements, replays save much time
+/// with batches far below 96 images of 160 px, and none with larger batches (spikformer, with 8 and
+/// 96 images; torchbench pull request 706).
+[[nodiscard]] PRECAST_API bool worth_recording(GraphMode mode, std::int64_t samples,
                                                std::int64_t size_px);
 
-/// @return null if nothing will be recorded, because choose_graph() returns GraphScope::none or
-/// because the mode is `automatic` in a build without CUDA. If the mode is `step` and a recording
-/// does not contain the whole step, rank zero prints why.
+/// Creates the StepGraph of a run. If the mode is `step` and a recording cannot contain the whole
+/// step, rank zero prints why.
+/// @return null if nothing will be recorded: if choose_graph() returns GraphScope::none, or if the
+/// mode is `automatic` in a build without CUDA.
 /// @throws DeviceError for `on` and `step` with a GPU in a build without CUDA.
 [[nodiscard]] PRECAST_API std::unique_ptr<StepGraph> make_step_graph(GraphMode mode,
                                                                      const TrainPlan& plan,

@@ -32,9 +32,10 @@ class GraphRecorder {
   virtual void warm_up(const Work& work) = 0;
   /// Calls `work` and records the work that it launches, without executing it. Waits for the
   /// device.
-  /// @throws what `work` throws, or c10::Error for work that cannot be recorded. In that case
-  /// nothing is recorded, allocator and stream work as before, and the device's default generator
-  /// has drawn nothing. Gradients and other results of `work` have undefined values.
+  /// @throws the exceptions of `work`; c10::Error for work that cannot be recorded. After an
+  /// exception, nothing is recorded, the allocator and the stream work as before, and the state of
+  /// the device's default generator is unchanged. Gradients and other results of `work` then have
+  /// undefined values.
   [[nodiscard]] virtual std::unique_ptr<Recording> record(const Work& work) = 0;
   /// Returns unused memory to the device. Before this call, other work may be unable to use the
   /// memory of destroyed recordings.

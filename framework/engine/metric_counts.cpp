@@ -29,7 +29,8 @@ void MetricCounts::add(const at::Tensor& outputs, const Batch& batch) {
     if (metrics_[i]->needs_rows()) {
       rows_[i].push_back(std::move(counted));
     } else if (sums_[i].defined()) {
-      require(sums_[i].sizes() == counted.sizes(), "a metric has as many sums for every batch");
+      require(sums_[i].sizes() == counted.sizes(),
+              "a metric returns the same number of sums for every batch");
       sums_[i].add_(counted);
     } else {
       sums_[i] = counted.clone();
@@ -49,7 +50,7 @@ std::vector<std::int64_t> MetricCounts::widths(Communicator& ranks) const {
   const bool fixed = std::ranges::all_of(
       metrics_, [](const auto& metric) { return !metric->needs_rows() && metric->sums() > 0; });
   if (fixed || ranks.world() == 1) return widths;
-  // A rank without samples gets the widths from the other ranks.
+  // A rank without samples knows the widths only from the other ranks.
   for (const std::string& text : ranks.all_gather(nlohmann::json(widths).dump())) {
     const auto theirs = nlohmann::json::parse(text).get<std::vector<std::int64_t>>();
     require(theirs.size() == widths.size(), "all ranks have the same metrics");

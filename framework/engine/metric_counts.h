@@ -18,7 +18,7 @@ namespace precast::engine {
 [[nodiscard]] PRECAST_API bool is_count_of(const Metric& metric, const at::Tensor& counted,
                                            std::int64_t samples);
 
-/// The sums and rows that one rank collects for the metrics of an evaluation. Not thread-safe.
+/// Collects one rank's sums and rows for the metrics of an evaluation. Not thread-safe.
 class PRECAST_API MetricCounts {
  public:
   /// @param device the batches' device.

@@ -34,7 +34,7 @@ class PRECAST_API GradScaler final : public Stateful {
   explicit GradScaler(at::Device device);
   [[nodiscard]] State state() const override;
   [[nodiscard]] at::Tensor scale(const at::Tensor& loss) const;
-  /// Scalar float32 on the device, by which losses, and therefore gradients, are multiplied.
+  /// The factor of the loss, and therefore of the gradients: scalar float32 on the device.
   [[nodiscard]] const at::Tensor& factor() const { return scale_; }
   /// Scalar bool on the device: whether the scale has fallen below 1. If so, the scale cannot be
   /// the cause of infinite gradients.

@@ -76,7 +76,7 @@ class SyntheticSource final : public BatchSource {
   std::int64_t size_px_ = 0;
 };
 
-/// Runs `work`; turns an out-of-memory error into `message`, followed by libtorch's message.
+/// Runs `work`. If memory runs out, throws Error with `message`, followed by libtorch's message.
 void explain_out_of_memory(const std::function<void()>& work,
                            const std::function<std::string()>& message) {
   try {
@@ -116,9 +116,9 @@ class Rehearsal {
     explain_out_of_memory(
         [&] {
           parts_.model.train(true);
-          std::vector<Batch> others;
+          std::vector<Batch> extra_batches;
           for (std::int64_t i = 0; i < num_other_batches(plan_.steps_per_epoch); ++i)
-            others.push_back(options_.train_batch(samples, size_px));
+            extra_batches.push_back(options_.train_batch(samples, size_px));
           Batch batch = options_.train_batch(samples, size_px);
           step_.rehearse(batch);
         },
@@ -142,10 +142,10 @@ class Rehearsal {
     const std::unique_ptr<Communicator> alone = make_single_rank();
     explain_out_of_memory(
         [&] {
-          std::vector<Batch> others;
+          std::vector<Batch> extra_batches;
           for (std::int64_t i = 0; i < num_other_batches(rank_samples / options_.val_batch_size);
                ++i) {
-            others.push_back(
+            extra_batches.push_back(
                 options_.val_batch(options_.val_batch_size, evaluator_.image_size_px()));
           }
           static_cast<void>(evaluator_.evaluate(parts_.model, parts_.loss, source, *alone,
@@ -162,12 +162,12 @@ class Rehearsal {
   }
 
  private:
-  /// The number of full batches that a source holds on the device in addition to the one in use.
+  /// The number of full batches that a source stores on the device in addition to the one in use.
   /// @param batches the number of full batches in a pass.
   [[nodiscard]] std::int64_t num_other_batches(std::int64_t batches) const {
     return std::max<std::int64_t>(std::min(options_.batches_ahead, batches - 1), 0);
   }
-  /// The device and the stored images that it must hold, for messages.
+  /// Describes the device and the stored images on it, for messages.
   [[nodiscard]] std::string device_text() const {
     if (!images_.defined()) return options_.device.str();
     return fmt::format("{} with {} of stored images", options_.device.str(),

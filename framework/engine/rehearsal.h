@@ -14,10 +14,10 @@ namespace precast::engine {
 
 struct RehearsalOptions {
   at::Device device = at::kCPU;
-  /// Make batches like those that the sources deliver.
+  /// Create batches like those of the sources.
   BatchMaker train_batch = {};
   BatchMaker val_batch = {};
-  /// Batches that the sources hold on the device in addition to the one in use.
+  /// The number of batches that a source stores on the device in addition to the one in use.
   std::int64_t batches_ahead = 0;
   std::int64_t val_batch_size = 1;
   /// The number of samples in the complete validation set.
@@ -35,8 +35,8 @@ struct RehearsalOptions {
 /// Runs once, on synthetic samples, every kind of work that the run will do: a training step
 /// without an update (if a method replaces the step, the most expensive of its steps) at the plan's
 /// largest image size, an evaluation (a full batch and the partial last one), then a step at every
-/// other size. So a run that does not fit in memory fails immediately instead of in its last
-/// epochs, and cuDNN's search for the fastest kernels is over before any time is measured.
+/// other size. A run that does not fit in memory thus fails immediately instead of in its last
+/// epochs, and cuDNN has found its fastest kernels before any time is measured.
 ///
 /// Afterwards, parameters, running statistics and the default random generators are unchanged,
 /// there are no gradients, and the model is in evaluation mode. Communicates with other ranks only

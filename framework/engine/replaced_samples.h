@@ -17,15 +17,15 @@ struct ReplacedSamples {
   std::vector<ReplacedSample> val;
 };
 
-/// The samples of both lists, sorted. If both have a sample, its `times` are added up.
+/// Returns the samples of both lists, sorted. If a sample is in both, its `times` are added up.
 [[nodiscard]] PRECAST_API std::vector<ReplacedSample> merge_replaced(
     std::span<const ReplacedSample> one, std::span<const ReplacedSample> other);
 /// The merged lists of all ranks, on every rank. Collective.
 [[nodiscard]] PRECAST_API std::vector<ReplacedSample> gather_replaced(
     std::span<const ReplacedSample> mine, Communicator& ranks);
 
-/// As JSON for a checkpoint: at most the first 1,000 samples of each list, so that a checkpoint
-/// stays small. A resumed run detects the remaining ones again in its next epoch.
+/// Converts the lists to JSON for a checkpoint: at most the first 1,000 samples of each, so that a
+/// checkpoint stays small. A resumed run detects the remaining ones again in its next epoch.
 [[nodiscard]] nlohmann::ordered_json to_json(const ReplacedSamples& samples);
 /// Reads what to_json() wrote. @throws nlohmann::json's exceptions
 [[nodiscard]] ReplacedSamples replaced_samples_from_json(const nlohmann::ordered_json& json);

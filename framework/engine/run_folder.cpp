@@ -28,8 +28,8 @@ bool has_results(const std::filesystem::path& folder) {
   return (!missing && log_bytes > 0) || !find_checkpoints(folder / "checkpoints").empty();
 }
 
-/// Whether the run has finished and cannot be resumed. Training in its folder would replace its
-/// results.
+/// Whether the run has finished and cannot be resumed. Training in its folder again would replace
+/// its results.
 bool is_finished_without_checkpoints(const std::filesystem::path& folder) {
   return std::filesystem::exists(folder / kSummaryFile) &&
          find_checkpoints(folder / "checkpoints").empty();
@@ -56,8 +56,8 @@ RunFolder::RunFolder(const std::filesystem::path& folder, const std::string& run
   lock_ = FileLock::acquire(path_ / kLockFile);
   if (!lock_) {
     throw IoError(
-        fmt::format("run folder: expected a folder that no other run uses, got {}, in which {} "
-                    "trains. Set another logging.run_id, or wait until that run ends",
+        fmt::format("run folder: expected a folder that no other run uses, got {}, which {} is "
+                    "using. Set another logging.run_id, or wait until that run ends",
                     path_.string(), lock_holder(path_ / kLockFile)));
   }
   if (!resume && has_results(path_)) {

@@ -21,9 +21,8 @@ inline constexpr const char* kSummaryFile = "summary.json";
 /// it holds the lock `train.lock` in the folder, so that no two processes train in one folder.
 class PRECAST_API RunFolder {
  public:
-  /// Creates and locks the folder, and removes the incomplete checkpoints that killed processes
-  /// left. If the file system supports locks, this includes those of other hosts
-  /// (CheckpointWriters).
+  /// Creates and locks the folder, and removes incomplete checkpoints of killed processes; if the
+  /// file system supports locks, also those of processes on other hosts (CheckpointWriters).
   /// @param run_id if empty, `YYYYMMDD-HHMMSS-<arch>-<4 hex digits>`; slashes in `arch` become `-`.
   /// @param resume whether the folder may contain results of an earlier run. A folder without
   /// results (with an empty log and no checkpoint, as after a failure before the first step) may
@@ -42,8 +41,8 @@ class PRECAST_API RunFolder {
   }
   /// Writes the resolved configuration to params.json.
   void write_params(const nlohmann::ordered_json& params) const;
-  /// Writes a file. Bytes that are not UTF-8, which paths may contain, become replacement
-  /// characters. @throws IoError
+  /// Writes `object` to the file `name` in the folder. Bytes that are not UTF-8, which paths may
+  /// contain, become replacement characters. @throws IoError
   void write_json(const std::string& name, const nlohmann::ordered_json& object) const;
 
  private:
@@ -52,8 +51,8 @@ class PRECAST_API RunFolder {
 };
 
 /// The run's `log`: one JSON object per line with ffcv-imagenet's keys, each line flushed. Adds
-/// `timestamp` (Unix seconds) and `relative_time` (seconds since the object was made; rewind() and
-/// advance() continue the count of an earlier process).
+/// `timestamp` (Unix seconds) and `relative_time` (seconds since construction, plus the time of
+/// earlier processes, which rewind() and advance() set).
 class PRECAST_API JsonLinesLog final : public MetricSink {
  public:
   /// Creates the log, or appends to an existing one. @throws IoError if that fails.
@@ -66,7 +65,7 @@ class PRECAST_API JsonLinesLog final : public MetricSink {
   /// Truncates the file and removes a last line that a crash left incomplete; `relative_time`
   /// continues from the value in the last line.
   void rewind(std::int64_t position) override;
-  /// What write() would write now as `relative_time`.
+  /// The value that write() would now write as `relative_time`.
   [[nodiscard]] double seconds() const override;
   void advance(double seconds) override;
 

@@ -109,8 +109,8 @@ std::vector<NamedTensor> gather_tensors(const std::vector<NamedTensor>& mine, Co
   for (int owner = 1; owner < ranks.world(); ++owner) {
     std::size_t index = 0;
     for (const auto& entry : nlohmann::json::parse(lists[static_cast<std::size_t>(owner)])) {
-      // The tensors are sent one after the other, so that the ranks that do not keep them need
-      // memory for only one tensor.
+      // The tensors are sent one after the other, so that ranks other than rank 0 need memory for
+      // only one of them.
       const auto type = scalar_type(static_cast<DType>(entry[1].get<int>()));
       at::Tensor tensor = ranks.rank() == owner
                               ? mine[index].tensor.detach().contiguous()
@@ -118,8 +118,8 @@ std::vector<NamedTensor> gather_tensors(const std::vector<NamedTensor>& mine, Co
                                           at::device(device).dtype(type));
       ranks.broadcast({tensor}, owner);
       const auto name = entry[0].get<std::string>();
-      // Tensors that every rank has, such as the count of steps, are equal on all ranks and stored
-      // once.
+      // Tensors that every rank has, such as the count of steps, are equal on all ranks and saved
+      // only once.
       if (ranks.rank() == 0 && std::ranges::find(all, name, &NamedTensor::name) == all.end())
         all.push_back({name, tensor});
       ++index;
@@ -158,8 +158,8 @@ void restore_tensors(const std::vector<TensorRecord>& saved, const std::filesyst
     wrong.push_back(fmt::format("{} tensor{} that this run does not have", unexpected,
                                 unexpected == 1 ? "" : "s"));
   if (!wrong.empty()) {
-    throw CheckpointError(
-        fmt::format("{}: does not fit this run: {}", path.string(), fmt::join(wrong, "; ")));
+    throw CheckpointError(fmt::format("{}: expected the tensors of this run, got differences: {}",
+                                      path.string(), fmt::join(wrong, "; ")));
   }
   const at::NoGradGuard no_grad;
   for (const NamedTensor& target : targets)

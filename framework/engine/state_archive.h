@@ -17,7 +17,7 @@ namespace precast::engine {
 class PRECAST_API StateCopy {
  public:
   explicit StateCopy(const std::vector<NamedTensor>& tensors);
-  /// The records view this copy.
+  /// The copy's tensors; the records refer to its memory.
   [[nodiscard]] std::vector<TensorRecord> records() const;
   [[nodiscard]] std::uint64_t bytes() const;
 
@@ -25,11 +25,11 @@ class PRECAST_API StateCopy {
   std::vector<NamedTensor> tensors_;
 };
 
-/// Whether all values are finite. Waits for the device.
+/// Whether all floating-point values are finite. Waits for the device.
 [[nodiscard]] bool all_finite(const std::vector<NamedTensor>& tensors, at::Device device);
 
-/// Collects on rank 0 the tensors that are spread over the ranks (ZeRO); the other ranks get back
-/// only their own. Collective.
+/// Returns, on rank 0, the tensors of all ranks (with ZeRO, each rank has only some of them); on
+/// other ranks, only `mine`. Collective.
 [[nodiscard]] std::vector<NamedTensor> gather_tensors(const std::vector<NamedTensor>& mine,
                                                       Communicator& ranks, at::Device device);
 

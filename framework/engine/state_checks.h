@@ -11,8 +11,8 @@
 
 namespace precast::engine {
 
-/// Checks that a run can save its state and resume from it: the tensors of the model, the optimiser
-/// and the methods. Not thread-safe.
+/// Checks that the state of a run (the tensors of the model, the optimiser and the methods) can be
+/// saved and restored. Not thread-safe.
 class PRECAST_API StateChecks {
  public:
   /// @param parts borrowed.
@@ -26,13 +26,13 @@ class PRECAST_API StateChecks {
   /// Whether the sum of the losses and all weights and buffers are finite, except for buffers that
   /// were not finite in start(). Waits for the device.
   [[nodiscard]] bool finite(const at::Tensor& loss_sum) const;
-  /// Does nothing without start(). @throws Error naming a part whose tensors have other names,
-  /// shapes or types than in start()
+  /// @throws Error naming a part if the names, shapes or types of its tensors have changed since
+  /// start(). Does nothing if start() was not called.
   void check_unchanged() const;
-  /// On rank 0, warns about methods whose state differs between the ranks: a checkpoint contains
-  /// only rank 0's. Does not compare the state of methods that evaluate averages, because it
-  /// contains averages of running statistics, which differ between ranks. Only the first call does
-  /// this. Collective.
+  /// On rank 0, warns about methods whose state differs between the ranks, because a checkpoint
+  /// contains only rank 0's state. Methods that evaluate averages are not compared: their state
+  /// contains averages of running statistics, which differ between ranks. Only the first call
+  /// compares. Collective.
   void compare_ranks();
 
  private:

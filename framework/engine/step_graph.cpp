@@ -31,7 +31,8 @@ bool fits(const Batch& recorded, const Batch& batch) {
          recorded.inputs == batch.inputs && recorded.targets == batch.targets;
 }
 
-/// A batch of uninitialised tensors like those of `batch`, without sample ids.
+/// Returns a batch of uninitialised tensors with the layout of those in `batch`, without sample
+/// ids.
 Batch empty_like(const Batch& batch, std::optional<at::Device> device = std::nullopt) {
   Batch made{
       .fields = batch.fields, .sample_ids = {}, .inputs = batch.inputs, .targets = batch.targets};
@@ -88,8 +89,8 @@ std::vector<bool> StepGraph::trained_now() const {
   return trained;
 }
 
-/// The entry for the batch's shape, moved to the front of the list. Creates the entry if there is
-/// none.
+/// Returns the entry for the batch's shape and moves it to the front of the list. Creates the entry
+/// if it does not exist.
 StepGraph::Shape& StepGraph::shape_of(const Batch& batch) {
   if (std::vector<bool> now = trained_now(); trained_ != now) {
     shapes_.clear();
@@ -158,15 +159,15 @@ bool StepGraph::keep_one() {
 at::Tensor StepGraph::replay(Shape& shape) {
   shape.recording->replay();
   ++replays_;
-  // The parameters may have the gradients of another recording, or gradients that a method
-  // replaced.
+  // Since the last replay of this recording, another recording or a method may have set other
+  // gradient tensors.
   for (std::size_t i = 0; i < parameters_.size(); ++i)
     parameters_[i].mutable_grad() = shape.gradients[i];
   return shape.loss.clone();
 }
 
 void StepGraph::give_up(const std::exception& failure, bool out_of_memory) {
-  // Running out of memory is not an error, because the rehearsal has shown that the same work fits
+  // A lack of memory is not an error, because the rehearsal has shown that the same work fits
   // without a recording.
   if (mode_ != GraphMode::automatic && !out_of_memory) {
     throw DeviceError(fmt::format(

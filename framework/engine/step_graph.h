@@ -19,32 +19,32 @@ namespace precast::engine {
 struct StepGraphOptions {
   /// How much of a step is recorded; only TrainStep reads this.
   GraphScope scope = GraphScope::passes;
-  /// The number of steps with a shape that run before it is recorded. In these steps, libraries
-  /// allocate their workspaces, cuDNN chooses its kernels and the model creates its constants.
-  /// PyTorch's documentation of CUDA graphs recommends this number.
+  /// For each shape, the number of steps that run before a step is recorded. In these steps,
+  /// libraries allocate their workspaces, cuDNN chooses its kernels and the model creates its
+  /// constants. PyTorch's documentation of CUDA graphs recommends this number.
   int warm_ups = 3;
   /// The maximum number of recordings at the same time, one for each shape. If there are more
   /// shapes, the least recently used recording is dropped.
   std::size_t kept = 1;
-  /// Whether other ranks record and replay the same work. This rank then cannot continue without a
-  /// recording.
+  /// Whether other ranks record and replay the same work. If so, this rank cannot continue without
+  /// a recording.
   bool several_ranks = false;
 };
 
-/// The recorded work of training steps: a forward and a backward pass, or the whole step, as the
-/// caller decides (GraphScope).
+/// Records and replays the work of training steps. The caller decides whether this is a forward and
+/// a backward pass or the whole step (GraphScope).
 ///
 /// The first steps with a shape run without a recording; then one step is recorded, and replayed
 /// from then on. Batches of a different shape or type get their own recording. If the set of
 /// parameters that require gradients changes (layer freezing), all recordings are dropped. If a
-/// step cannot be recorded, the run ends, with two exceptions: if the mode is `automatic`, or if
-/// there is one rank and the reason is lack of memory, this step and all later ones run without a
-/// graph, with a warning.
+/// step cannot be recorded, the run ends. In two cases, this step and all later ones instead run
+/// without a graph, with a warning: if the mode is `automatic`, or if there is one rank and memory
+/// ran out.
 ///
-/// The memory that recordings use is reserved for recordings. Therefore, a step that warms up first
-/// drops all recordings. It then needs no more memory than without graphs, and the rehearsal has
-/// tested that this fits. A shape whose recording was dropped is recorded again at its next step,
-/// without warming up, as long as it is one of the StepGraphOptions::kept most recently used
+/// The memory that recordings use is reserved for recordings. Therefore, all recordings are dropped
+/// before a warm-up step. The step then needs no more memory than without graphs, and the rehearsal
+/// has tested that this fits. A shape whose recording was dropped is recorded again at its next
+/// step, without warming up, as long as it is one of the StepGraphOptions::kept most recently used
 /// shapes. If memory runs out while a shape is recorded, the other recordings are dropped, and from
 /// then on only one recording is kept.
 ///
@@ -67,18 +67,18 @@ class PRECAST_API StepGraph {
 
   /// Runs `work`, or replays a recording of it. @return the loss, in a tensor that later replays do
   /// not overwrite
-  /// @throws DeviceError if the work cannot be recorded, for a reason other than memory, and the
-  /// mode is not `automatic`; libtorch's exception if memory runs out outside a recording or, with
-  /// `several_ranks`, during one.
+  /// @throws DeviceError if the work cannot be recorded for a reason other than lack of memory, and
+  /// the mode is not `automatic`; libtorch's exception if memory runs out outside a recording or,
+  /// with `several_ranks`, during one.
   [[nodiscard]] at::Tensor run(const Batch& batch, const Work& work);
-  /// Drops the recordings, so that other work can use their memory. Does nothing while a recording
-  /// is being made. If there were recordings, the parameters have no gradients afterwards.
-  /// @return whether there were any
+  /// Drops the recordings, so that other work can use their memory. Does nothing while work is
+  /// being recorded. If there were recordings, the parameters have no gradients afterwards.
+  /// @return whether there were recordings
   bool drop_recordings();
   [[nodiscard]] GraphMode mode() const { return mode_; }
   [[nodiscard]] GraphScope scope() const { return options_.scope; }
-  /// The number of steps with a shape that run before it is recorded. The step that records a shape
-  /// also replays it.
+  /// For each shape, the number of steps that run before a step is recorded. The recorded step is
+  /// also replayed at once.
   [[nodiscard]] int warm_ups() const { return options_.warm_ups; }
   /// Number of replays so far.
   [[nodiscard]] std::int64_t replays() const { return replays_; }
@@ -86,11 +86,11 @@ class PRECAST_API StepGraph {
  private:
   /// The state for batches of one shape.
   struct Shape {
-    /// Sizes, strides and types; without memory.
+    /// Sizes, strides and types of the batch, as tensors without memory.
     Batch layout;
     int warm_ups = 0;
-    /// The private tensors that the recorded work reads, without sample ids. Has no fields until
-    /// copy_inputs() makes them.
+    /// The tensors from which the recorded work reads its inputs, without sample ids. Has no fields
+    /// until copy_inputs() creates them.
     Batch batch{};
     /// The output of the recorded work.
     at::Tensor loss{};
@@ -105,7 +105,7 @@ class PRECAST_API StepGraph {
   [[nodiscard]] at::Tensor warm_up(Shape& shape, const Work& work);
   [[nodiscard]] bool record(Shape& shape, const Work& work);
   /// Drops all recordings. From now on, keeps only one, for the most recently used shape.
-  /// @return whether there were any
+  /// @return whether there were recordings
   bool keep_one();
   [[nodiscard]] at::Tensor replay(Shape& shape);
   void give_up(const std::exception& failure, bool out_of_memory);
@@ -115,11 +115,11 @@ class PRECAST_API StepGraph {
   std::vector<at::Tensor> parameters_;
   StepGraphOptions options_;
   std::int64_t replays_ = 0;
-  /// For each parameter, whether it required gradients when the entries of `shapes_` were made.
+  /// For each parameter, whether it required a gradient when the entries of `shapes_` were created.
   std::vector<bool> trained_;
-  /// Null once a recording has failed.
+  /// Null after give_up().
   std::unique_ptr<GraphRecorder> recorder_;
-  /// Whether a recording is being made.
+  /// Whether work is being recorded.
   bool records_ = false;
   /// The most recently used shape first.
   std::list<Shape> shapes_;

@@ -11,11 +11,11 @@
 namespace precast::engine {
 namespace {
 
-/// If a smaller share of the time is spent waiting for data, the live line does not show what slows
-/// the loader down.
+/// If a smaller share of the time is spent waiting for data, the progress line does not show what
+/// slows the loader down.
 constexpr double kNoticedShare = 0.02;
 
-/// On a narrow terminal, parts of the live line are dropped in this order.
+/// On a narrow terminal, parts of the progress line are dropped in this order.
 enum Importance : int { kCause, kRate, kWaiting, kSpeed, kLossAndTime, kPosition };
 
 }  // namespace

@@ -15,9 +15,9 @@
 
 namespace precast::engine {
 
-/// The lines that show the progress of a training run: a live line with position, img/s, time left,
-/// loss, lr and share of time spent waiting for data, and a line for each finished epoch. Epochs
-/// count from 1.
+/// Shows the progress of a training run: a progress line with position, img/s, time left, loss, lr
+/// and share of time spent waiting for data, and a line for each finished epoch. Epochs count
+/// from 1.
 class PRECAST_API TrainProgress {
  public:
   /// Keeps references to `plan` and `train_source`. @param shown whether this rank shows lines
@@ -34,9 +34,9 @@ class PRECAST_API TrainProgress {
   void show_step(std::int64_t steps, double lr, double loss);
   void show_evaluation(std::int64_t samples, std::int64_t all_samples);
   void clear() { progress_.clear(); }
-  /// `epoch 2/16 | train loss 1.2345 | val loss 1.1012 | top-1 0.5678 (best) | 812 img/s | 1:05`:
-  /// speed and time are counted from begin_epoch(); the time includes the evaluation. @param state
-  /// at the end of the epoch.
+  /// Returns a line such as `epoch 2/16 | train loss 1.2345 | val loss 1.1012 | top-1 0.5678 (best)
+  /// | 812 img/s | 1:05`. Speed and time count from begin_epoch(); the time includes the
+  /// evaluation. @param state at the end of the epoch.
   [[nodiscard]] std::string epoch_line(const TrainState& state,
                                        const std::optional<EvalResult>& eval) const;
 

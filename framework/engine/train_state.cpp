@@ -32,7 +32,7 @@ std::int64_t step_in_plan(const ordered_json& saved, const TrainState& state,
   const bool same_steps = steps == 0 || steps == state.steps_per_epoch;
   if (step == 0 || state.global_batch_size == 0) return step;
   if (batch == state.global_batch_size && same_steps) return step;
-  // The epoch is trained, and its evaluation is due.
+  // All steps of the epoch are done, and its evaluation is due.
   if (step == steps) return state.steps_per_epoch;
   const std::string hint =
       fmt::format("Resume {}from a checkpoint at the end of an epoch, by removing the newer ones",
@@ -110,8 +110,8 @@ double restore_position(const ordered_json& json, TrainState& state,
   if (json.value("best_metric", state.best_metric) != state.best_metric) {
     state.best_value = -1;
     state.best_epoch = -1;
-    // Only a checkpoint at the end of an epoch can have a value of the other metric. If this is
-    // one, the current metric counts from the next step on.
+    // Only a checkpoint at the end of an epoch (step 0) can have a value of the other metric. After
+    // such a checkpoint, the current metric counts from the next step on.
     state.best_since = state.global_step + (state.step == 0 ? 1 : 0);
   }
   json.at("lr").get_to(state.lr);

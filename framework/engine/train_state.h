@@ -43,15 +43,15 @@ struct TrainState {
   std::string best_metric;
   double best_value = -1;
   std::int64_t best_epoch = -1;
-  /// Checkpoints from this global step on have values of `best_metric`; earlier ones may have
-  /// values of another metric (Retention::best_since).
+  /// The values stored with checkpoints are those of `best_metric` from this global step on;
+  /// earlier checkpoints may have values of another metric (Retention::best_since).
   std::int64_t best_since = 0;
   double train_seconds = 0;
   double eval_seconds = 0;
   double wait_seconds = 0;
-  /// How rank 0's training source spent its time before this process was started.
+  /// How rank 0's training source spent its time in earlier processes of the run.
   SourceTimes loader_times;
-  /// The samples that were replaced before this process was started, on all ranks.
+  /// The samples that earlier processes of the run replaced, on all ranks.
   ReplacedSamples replaced;
 };
 
@@ -65,16 +65,15 @@ struct TrainState {
 /// @throws nlohmann::json's exceptions
 [[nodiscard]] nlohmann::ordered_json position_in(const nlohmann::ordered_json& saved);
 /// Reads into `state` what position_of() wrote. Values that are missing in older checkpoints get
-/// their defaults. If the saved position has another best_metric than `state`, `state` keeps its
-/// own, and has no best value yet. If the saved position has another global batch size, `state`
-/// keeps its own, and `step` becomes the number of steps of this size that train on the same
-/// samples.
+/// their defaults. If the saved `best_metric` differs from that in `state`, `state` keeps its own
+/// and has no best value. If the saved global batch size differs, `state` keeps its own, and `step`
+/// becomes the number of steps of this size that cover the same samples.
 /// @param order_depends_on_batch_size whether the order of an epoch's samples depends on the global
 /// batch size.
-/// @return `state.step` divided by the saved number of finished steps: 1 unless the batch size
-/// differs.
-/// @throws CheckpointError if there is no such number of steps, or the order differs;
-/// nlohmann::json's exceptions
+/// @return `state.step` divided by the saved number of finished steps: 1 unless the batch size or
+/// the number of steps per epoch differs.
+/// @throws CheckpointError if no whole number of steps covers the same samples, or if their order
+/// then differs; nlohmann::json's exceptions
 [[nodiscard]] double restore_position(const nlohmann::ordered_json& json, TrainState& state,
                                       bool order_depends_on_batch_size);
 

@@ -39,8 +39,8 @@ std::int64_t side_px(const Batch& batch) {
 }
 
 /// @throws Error if `error` is torch::nn's error for a batch norm that has a single value per
-/// channel. libtorch has no specific exception for this, only a message. Not ConfigError, after
-/// which a grid would also stop its other trials.
+/// channel. libtorch has no specific exception for this, only a message. The exception is not a
+/// ConfigError, because a grid would then stop all its trials.
 void throw_if_single_value(const c10::Error& error, const Batch& batch,
                            std::int64_t micro_batches) {
   const std::string_view text = error.what_without_backtrace();
@@ -55,8 +55,8 @@ void throw_if_single_value(const c10::Error& error, const Batch& batch,
       micro_batches, text));
 }
 
-/// The loss, or NaN if the update was skipped. Gradients can be non-finite even if the loss is
-/// finite.
+/// Returns the loss, or NaN if the update was skipped: gradients can be non-finite even if the loss
+/// is finite.
 at::Tensor loss_of_update(const at::Tensor& loss, const Optimizer::Scaled& scaled) {
   return at::where(scaled.found_inf > 0, at::full_like(loss, NAN), loss);
 }
@@ -103,7 +103,7 @@ bool TrainStep::records(GraphScope scope, const Batch& batch) const {
   // A rehearsal records nothing, because its gradients are dropped.
   return graph_ && graph_->scope() == scope && !rehearses_ &&
          batch.size() * parts_.ranks.world() == plan_.global_batch_size &&
-         worth_capturing(graph_->mode(), batch.size(), side_px(batch));
+         worth_recording(graph_->mode(), batch.size(), side_px(batch));
 }
 
 at::Tensor TrainStep::complete_step(Batch& batch, double lr) {
@@ -241,7 +241,7 @@ bool TrainStep::try_fused_update(double lr, std::optional<Optimizer::Scaled>& sc
     max_norm = *bound;
   }
   const bool checks = scaler_ || skip_nonfinite_;
-  // Without checking and clipping, step() already is a single pass over the gradients.
+  // If gradients are neither checked nor clipped, step() is already a single pass over them.
   if (!checks && std::isinf(max_norm)) return false;
   std::vector<at::Tensor> parameters;
   for (const at::Tensor& parameter : trainable_)

@@ -29,7 +29,7 @@ class PRECAST_API TrainStep : private StepPasses {
   /// @param skip_nonfinite whether to discard a step with a gradient that is not finite, so that it
   /// changes neither parameters nor running statistics. In fp16, the gradient scaler protects the
   /// parameters in any case.
-  /// @param graph made for the same model; null if nothing is to be recorded.
+  /// @param graph created for the same model; null if nothing is to be recorded.
   TrainStep(const TrainPlan& plan, StepParts parts, at::Device device, bool skip_nonfinite,
             std::unique_ptr<StepGraph> graph = nullptr);
 
@@ -38,24 +38,25 @@ class PRECAST_API TrainStep : private StepPasses {
   /// recording of the whole step contains this call, so `count` must launch the same work on the
   /// same memory each time, and change nothing on the host.
   void set_loss_callback(std::function<void(const at::Tensor& loss)> count);
-  /// @param batch must have a size that is a multiple of the plan's micro_batches.
+  /// Runs one step. @param batch its size must be a multiple of the plan's micro_batches.
   /// @return this rank's mean loss: scalar float32 on the device, detached.
-  /// @throws Error if a batch norm has only one value per channel: one sample in a forward
-  /// pass, at an image size at which the layer's input is 1 x 1; if a StepStrategy breaks the rule
-  /// of StepPasses::forward_backward() about `last`; what GradSync::check_backward() throws.
+  /// @throws Error if a batch norm has only one value per channel, because there is one sample in a
+  /// forward pass and the layer's input is 1 x 1 at this image size; Error if a StepStrategy breaks
+  /// the rule of StepPasses::forward_backward() about `last`; the errors of
+  /// GradSync::check_backward().
   at::Tensor run(Batch& batch, double lr);
   /// Runs the passes of a step without an update and without the other ranks, to test whether
   /// memory suffices and to let cuDNN choose its kernels. Afterwards there are no gradients, but
-  /// running statistics have changed. @throws what run() throws
+  /// running statistics have changed. @throws the errors of run()
   void rehearse(Batch& batch);
-  /// Drops the recordings, so that other work can use their memory. They are made again when they
-  /// are needed.
+  /// Drops the recordings, so that other work can use their memory. Steps are recorded again when
+  /// necessary.
   void drop_recordings() {
     if (graph_) graph_->drop_recordings();
   }
   /// Null unless the plan's precision is fp16.
   [[nodiscard]] GradScaler* scaler() { return scaler_ ? &*scaler_ : nullptr; }
-  /// The number of steps with one image size until the first replay, inclusive; 0 if nothing is
+  /// The number of steps of one image size up to and including the first replay; 0 if nothing is
   /// recorded.
   [[nodiscard]] std::int64_t steps_to_first_replay() const {
     return graph_ ? graph_->warm_ups() + 1 : 0;
@@ -76,7 +77,7 @@ class PRECAST_API TrainStep : private StepPasses {
   at::Tensor passes(const Batch& batch, bool sync);
   /// @throws Error naming the method whose StepStrategy did not call forward_backward() as
   /// required.
-  /// @param found what it did, as a noun.
+  /// @param found what it did instead, as a noun.
   [[noreturn]] void throw_wrong_passes(const std::string& found) const;
   at::Tensor loss_of(const Batch& batch);
   at::Tensor outputs_of(const Batch& batch);
@@ -95,16 +96,17 @@ class PRECAST_API TrainStep : private StepPasses {
   bool skip_nonfinite_;
   std::optional<GradScaler> scaler_;
   std::vector<at::Tensor> trainable_;
-  /// The step strategy of the one method that has one; otherwise null.
+  /// The StepStrategy of the method that has one; null if no method has one.
   StepStrategy* strategy_ = nullptr;
   bool rehearses_ = false;
-  /// Whether the current step has had its pass with `last`.
+  /// Whether the pass with `last` = true has already run in the current step.
   bool had_last_pass_ = false;
   /// The learning rate, if the graph contains the optimiser; otherwise undefined. Steps that are
   /// not recorded read this tensor too, so that they give the same results as replayed steps.
   at::Tensor lr_;
   std::function<void(const at::Tensor& loss)> loss_callback_;
-  /// Running statistics, and their values before the step; empty unless skip_nonfinite.
+  /// The running statistics, and copies of their values before the step; empty unless
+  /// skip_nonfinite.
   std::vector<at::Tensor> statistics_, statistics_before_;
   /// Null if nothing is recorded. Destroyed before the tensors that its recordings use.
   std::unique_ptr<StepGraph> graph_;

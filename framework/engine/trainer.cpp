@@ -75,8 +75,8 @@ void Trainer::train_and_evaluate() {
   }
   // The plan has no epochs, or the run was resumed after its end.
   if (!last_eval_) {
-    // If the run was resumed after its end, the time of this evaluation is usually in the
-    // checkpoint already, so it is not added again.
+    // If the run was resumed after its end, the checkpoint usually contains the time of an
+    // evaluation already, so this one is not added.
     const double counted = state_.eval_seconds;
     last_eval_ = evaluate();
     if (counted > 0) state_.eval_seconds = counted;
@@ -86,7 +86,7 @@ void Trainer::train_and_evaluate() {
 
 void Trainer::stop() {
   if (parts_.checkpointer != nullptr) {
-    // Saving the same position again would replace its metric.
+    // A second checkpoint of the same position would replace the first one and lose its metric.
     if (saved_ != position() && save_checkpoint() == Verdict::diverged) {
       restore_after_divergence();  // throws, or restores an earlier checkpoint from which the run
                                    // can be resumed
@@ -159,12 +159,13 @@ Trainer::Verdict Trainer::train_epoch() {
        .rank = parts_.ranks.rank(),
        .world = parts_.ranks.world()});
 
-  // A rank whose source was asked to stop while it prepared the pass has no batches.
+  // A source that was asked to stop while it prepared the pass has no batches, so all ranks stop.
   Verdict verdict = any_rank_requested_stop(parts_.ranks) ? Verdict::stop : Verdict::proceed;
   while (verdict == Verdict::proceed) {
     std::optional<Batch> batch = parts_.train_source.next();
     if (!batch) {
-      // With one rank, a source that waits returns no batch if the run is asked to stop.
+      // With one rank, a request to stop ends the source's wait for a batch, and next() returns
+      // nothing.
       if (state_.step >= plan_.steps_per_epoch || !StopSignals::requested()) break;
       clock.count(state_, parts_.train_source);
       return Verdict::stop;
@@ -181,9 +182,9 @@ Trainer::Verdict Trainer::train_epoch() {
   }
   if (verdict != Verdict::proceed) return verdict;
   require(state_.step == plan_.steps_per_epoch, "an epoch has the plan's number of steps");
-  // This is NaN if every step was skipped.
+  // NaN if every step was skipped.
   state_.train_loss = mean_over_ranks(state_.loss_sum) / mean_over_ranks(state_.loss_count);
-  // Reading the sums has waited for the device to finish the last steps.
+  // Reading the sums waited for the device to finish the last steps; their time is counted here.
   clock.count(state_, parts_.train_source);
   return std::isfinite(state_.train_loss) ? Verdict::proceed : Verdict::diverged;
 }
@@ -218,7 +219,6 @@ void Trainer::take_step(Batch& batch) {
 void Trainer::count_loss(const at::Tensor& loss) {
   if (step_.scaler() != nullptr) nonfinite_.raise_if(step_.scaler()->collapsed());
   if (options_.on_nonfinite == NonFinitePolicy::skip) {
-    // A loss that is not finite is not counted.
     const at::Tensor finite = at::isfinite(loss);
     state_.loss_sum.add_(at::where(finite, loss, at::zeros({}, loss.options())));
     state_.loss_count.add_(finite);
@@ -245,9 +245,8 @@ void Trainer::restore_after_divergence() {
   const std::int64_t restores = state_.restores + 1;
   const double lr_factor = state_.lr_factor * kRestoreLrFactor;
   const std::int64_t lost_step = state_.global_step, lost_epoch = state_.epoch + 1;
-  // These two keep their values from before this process was started. The checkpoint's values also
-  // contain what the sources of this process have replaced and measured, which would be counted
-  // twice.
+  // These two values describe the time before this process was started. restore() replaces them by
+  // values that include samples and times of this process, which would then be counted twice.
   ReplacedSamples replaced_before = state_.replaced;
   const SourceTimes times_before = state_.loader_times;
   std::string why, hint = "Lower lr.lr, or add the method gradient_clipping";
@@ -269,7 +268,7 @@ void Trainer::restore_after_divergence() {
   state_.loader_times = times_before;
   state_.restores = restores;
   state_.lr_factor = lr_factor;
-  saved_.reset();  // the checkpoint has the earlier values of these two
+  saved_.reset();  // the checkpoint contains the earlier values of these two
   nonfinite_.reset();
   pending_verdict_.reset();
   if (parts_.ranks.rank() == 0) {

@@ -73,8 +73,7 @@ struct TrainSummary {
   SourceTimes loader_times = {};
   /// Number of images trained on, summed over all ranks.
   std::int64_t images_trained = 0;
-  /// The part of images_trained since this process was started, without the images before the run
-  /// was resumed.
+  /// The part of images_trained since this process was started.
   std::int64_t process_images = 0;
   /// Mean training loss of the last epoch; NaN if no epoch has finished.
   double train_loss = 0;
@@ -92,20 +91,20 @@ class PRECAST_API Trainer {
   Trainer& operator=(const Trainer&) = delete;
 
   /// Calls the methods' on_run() and on_train_begin(), then restores the newest checkpoint, if the
-  /// checkpointer has one. @throws what Checkpointer::attach() and resume() throw
+  /// checkpointer has one. @throws the errors of Checkpointer::attach() and resume()
   void start();
   /// Steps since the start of the run, including those before it was resumed.
   [[nodiscard]] std::int64_t global_step() const { return state_.global_step; }
   /// Finished epochs, including those before the run was resumed.
   [[nodiscard]] std::int64_t epochs_done() const { return state_.epoch; }
-  /// Trains for the rest of the plan and evaluates. Call start() first. If a rank is asked to stop
+  /// Trains until the end of the plan and evaluates. Call start() first. If a rank is asked to stop
   /// (StopSignals), all ranks stop after the same step, or before the same pass, and save a
   /// checkpoint. When the function returns, a thread may still be writing the last checkpoint: see
   /// Checkpointer::finish(). Flushes the sinks at the end, even if it throws.
   /// @throws Error with ExitCode::diverged if a loss or a weight is NaN or infinite and
   /// `on_nonfinite` requires it.
   TrainSummary run();
-  /// Evaluates the model with the weights that the methods provide for evaluation, such as EMA's
+  /// Evaluates the model with the weights that the methods use for evaluation, such as EMA's
   /// averages. @return nothing if the run was asked to stop
   [[nodiscard]] std::optional<EvalResult> evaluate();
   /// Runs `action` while the model has the weights that are evaluated, such as EMA's averages, and
@@ -126,7 +125,8 @@ class PRECAST_API Trainer {
   [[nodiscard]] Verdict finish_epoch();
   void restore_after_divergence();
   void stop();
-  /// Epochs and steps done so far. A checkpoint of this position need not be saved again.
+  /// The numbers of finished epochs and steps; used to avoid saving a checkpoint twice at the same
+  /// position.
   [[nodiscard]] std::pair<std::int64_t, std::int64_t> position() const {
     return {state_.epoch, state_.global_step};
   }
@@ -135,7 +135,7 @@ class PRECAST_API Trainer {
   [[nodiscard]] std::int64_t step_of_plan() const {
     return state_.epoch * plan_.steps_per_epoch + state_.step;
   }
-  /// How the training source has spent its time, with the time before the run was resumed.
+  /// How the training source has spent its time, including the time before the run was resumed.
   [[nodiscard]] SourceTimes loader_times() const;
   /// The samples that were replaced so far. Collective.
   [[nodiscard]] ReplacedSamples replaced() const;

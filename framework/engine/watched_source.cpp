@@ -4,7 +4,7 @@
 
 namespace precast::engine {
 
-/// An object that exists during a call of begin_epoch() or next().
+/// Records the start of a call of begin_epoch() or next(), and its end in the destructor.
 class WatchedSource::Call {
  public:
   explicit Call(WatchedSource& owner) : owner_(owner) {

@@ -12,7 +12,7 @@
 
 namespace precast::engine {
 
-/// Wraps a source, and lets another thread, such as the Watchdog's, see how long it has waited.
+/// Wraps a source. Other threads, such as the Watchdog's, can query how long the source has waited.
 class PRECAST_API WatchedSource final : public BatchSource {
  public:
   explicit WatchedSource(std::unique_ptr<BatchSource> source);

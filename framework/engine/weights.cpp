@@ -20,15 +20,15 @@
 namespace precast::engine {
 namespace {
 
-/// In the weights of a different network, every name may differ; the first few show which network
-/// it is.
+/// The number of names in a message. With the weights of a different network, every name may
+/// differ; the first few show which network it is.
 constexpr std::size_t kMaxNames = 4;
 
 std::vector<std::int64_t> sizes(const at::Tensor& tensor) {
   return tensor.sizes().vec();
 }
 
-/// Whether the tensor differs from the file's only in the number of classes, its dimension 0.
+/// Whether the record's shape differs from the model's only in dimension 0, the number of classes.
 bool is_other_head(const TensorRecord& record, const std::vector<std::int64_t>& expected_shape,
                    const NumClasses& classes) {
   const auto& shape = record.shape;
@@ -74,7 +74,8 @@ class Assignment {
 
   void check(const std::filesystem::path& path) const {
     if (missing_.empty() && unexpected_.empty() && misshaped_.empty()) return;
-    std::string message = fmt::format("{}: the weights do not fit the model.", path.string());
+    std::string message =
+        fmt::format("{}: expected weights that fit the model, got differences:", path.string());
     const auto list = [&](std::string_view what, const std::vector<std::string>& names) {
       if (!names.empty())
         message +=
@@ -104,7 +105,7 @@ class Assignment {
  private:
   std::vector<NamedTensor> state_;
   std::vector<TensorRecord> records_;
-  /// The record for each entry of state_; null if the file has none or it is not used.
+  /// The record for each entry of state_; null if the file does not have one, or if it is not used.
   std::vector<const TensorRecord*> sources_;
   std::vector<std::string> missing_, unexpected_, misshaped_;
   /// The model's tensors that keep their initial values, because the file has a different number of

@@ -28,7 +28,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kPeerFailed = static_cast<int>(ExitCode::peer_failed);
 constexpr int kPreempted = static_cast<int>(ExitCode::preempted);
-/// The number that shells add to a signal's number to form the exit code.
+/// As in shells, the exit code of a killed process is this plus the signal's number.
 constexpr int kSignalCode = 128;
 
 struct Child {
@@ -78,7 +78,7 @@ class Launch {
 
   const LaunchOptions& options_;
   std::vector<std::string> base_environment_;
-  /// Children watch this pipe, which closes when the launcher ends.
+  /// The children detect the end of the launcher when the write end of this pipe closes.
   Pipe lifetime_pipe_;
   OutputQueue output_;
   std::list<Child> children_;
@@ -156,8 +156,8 @@ void Launch::start(int rank) {
     files.push_back({stream.pipe().writer(), child_fd});
   };
   attach(STDOUT_FILENO, rank == 0 ? STDOUT_FILENO : STDERR_FILENO);
-  // If standard error is a terminal, rank 0 writes to it directly, because it could not draw its
-  // live line through a pipe.
+  // If standard error is a terminal, rank zero writes to it directly, because it could not draw its
+  // progress line through a pipe.
   if (rank != 0 || isatty(STDERR_FILENO) != 1) attach(STDERR_FILENO, STDERR_FILENO);
   const int failure = spawn(options_.command, environment(rank), files, true, child.pid);
   if (failure != 0) throw IoError("launcher: cannot start", options_.command[0], failure);
@@ -246,7 +246,7 @@ void Launch::pause_all() {
   }
   const auto paused = Clock::now();
   raise(SIGSTOP);
-  // The ranks could not end while they were suspended.
+  // The time in suspension does not count towards the grace period.
   if (kill_time_) *kill_time_ += Clock::now() - paused;
   for (const Child& child : children_) {
     if (child.running) kill(-child.pid, SIGCONT);

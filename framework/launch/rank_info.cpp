@@ -19,7 +19,7 @@ namespace {
 constexpr int kMaxRanks = 1'000'000;
 constexpr int kMaxPort = 65535;
 
-/// Reads the variables of one source; errors name the variables.
+/// Reads the variables of one source. Errors name the variable and the source.
 class Variables {
  public:
   Variables(const Environment& environment, const char* source)
@@ -77,7 +77,7 @@ constexpr Source kSlurm{"Slurm", {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID
 constexpr Source kOpenMpi{"Open MPI",
                           {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
                            "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"}};
-// The local numbers are set by Hydra, the launcher of MPICH and Intel MPI.
+// PMI does not define the last two; Hydra, the launcher of MPICH and Intel MPI, sets them.
 constexpr Source kPmi{"PMI", {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"}};
 constexpr std::array kSources{kPrecast, kTorchrun, kSlurm, kOpenMpi, kPmi};
 
@@ -113,8 +113,8 @@ void read_ranks(const Variables& variables, const Names& names, RankInfo& info) 
   info.rank = variables.number(names.rank, 0, info.world - 1);
 }
 
-/// @param may_miss whether the local numbers may be missing. If they are, all ranks count as ranks
-/// on one host.
+/// @param may_miss whether the variables for this host may be missing; all ranks then count as
+/// ranks on one host.
 void read_local_ranks(const Variables& variables, const Names& names, bool may_miss,
                       RankInfo& info) {
   info.local_world_known = !may_miss || variables.text(names.local_world).has_value();
@@ -134,7 +134,7 @@ RankInfo read_precast(const Variables& variables) {
   const std::size_t colon = store.rfind(':');
   if (colon == std::string::npos || colon == 0) variables.throw_invalid(kStore, "HOST:PORT");
   info.address = store.substr(0, colon);
-  // An IPv6 address is in brackets.
+  // Removes the brackets of an IPv6 address.
   if (info.address.front() == '[' && info.address.back() == ']') {
     info.address = info.address.substr(1, info.address.size() - 2);
   }
@@ -148,8 +148,8 @@ RankInfo read_precast(const Variables& variables) {
 RankInfo read_torchrun(const Variables& variables) {
   RankInfo info;
   read_ranks(variables, kTorchrun.names, info);
-  // Users who set the variables by hand often leave out LOCAL_WORLD_SIZE. Without LOCAL_RANK, ranks
-  // could share a GPU.
+  // LOCAL_WORLD_SIZE may be missing, because users who set the variables by hand often leave it
+  // out. LOCAL_RANK is required: without it, ranks could share a GPU.
   if (info.world > 1) {
     (void)variables.required_text(kTorchrun.names.local_rank, "the rank within this host");
   }

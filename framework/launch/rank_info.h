@@ -7,7 +7,8 @@
 
 namespace precast {
 
-/// Looks up a variable: null if it is not set. An empty value counts as not set.
+/// Returns the value of an environment variable, or null if it is not set. An empty value counts as
+/// not set.
 using Environment = std::function<const char*(const char*)>;
 
 /// This process's own environment.

@@ -8,12 +8,12 @@ namespace precast {
 /// launcher holds the write end.
 inline constexpr const char* kLauncherPipeVariable = "PRECAST_LAUNCHER_PIPE";
 
-/// For a program that launch() may have started: call this at the start of main(), before there are
-/// threads. It starts a thread that ends the process with _exit(ExitCode::peer_failed) as soon as
-/// the launcher has ended, even if SIGKILL ended it. Removes the variable from the environment and
-/// does not pass the pipe to programs that this program starts. (PR_SET_PDEATHSIG is no
-/// alternative: it would have to be set between fork and exec, and it would send the signal when
-/// the launcher's thread that started the program ends, not when the launcher's process ends.)
+/// Starts a thread that ends the process with _exit(ExitCode::peer_failed) as soon as the launcher
+/// has ended, even if SIGKILL ended it. Call it at the start of main(), before there are threads,
+/// in every program that launch() may start. Removes the variable from the environment, and does
+/// not pass the pipe to programs that this program starts. (PR_SET_PDEATHSIG is no alternative: it
+/// would have to be set between fork and exec, and it would send the signal when the launcher's
+/// thread that started the program ends, not when the launcher's process ends.)
 /// @return false if no launcher started this program.
 PRECAST_API bool watch_launcher();
 

@@ -39,7 +39,7 @@ Mapping parse_mapping(std::string_view line) {
   return mapping;
 }
 
-/// The lines of /proc/self/maps.
+/// Reads /proc/self/maps line by line.
 class Mappings {
  public:
   Mappings() : fd_(::open("/proc/self/maps", O_RDONLY | O_CLOEXEC)) {}
@@ -74,7 +74,7 @@ class Mappings {
   std::ptrdiff_t filled_ = 0;
 };
 
-/// Whether a thread is reporting a bus error. The first one reports; other threads, which usually
+/// Whether a thread is reporting a bus error. Only the first thread reports; others, which usually
 /// read the same file, wait until it ends the process.
 std::atomic<bool> g_reporting{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
@@ -108,7 +108,7 @@ void on_bus_error(int signal, siginfo_t* info, void* /*context*/) {
     ::_exit(static_cast<int>(ExitCode::io));
   }
   std::signal(signal, SIG_DFL);
-  ::raise(signal);  // blocked here; it ends the process when this handler returns
+  ::raise(signal);  // blocked in this handler; ends the process when the handler returns
 }
 
 }  // namespace

@@ -4,12 +4,12 @@
 
 namespace precast {
 
-/// From now on, if a page of a mapped file cannot be read or written, the process writes a message
-/// with the path of the file to standard error and ends with ExitCode::io. The cause is a file that
-/// was shortened while it was mapped, a disk that failed, or a full disk under a new file. The
-/// kernel signals this as SIGBUS, which would end the process without a message. Other bus errors,
-/// such as those of a GPU's memory, still do. Call it once, in main(): the handler stays for the
-/// life of the process.
+/// Installs a SIGBUS handler for the life of the process; call it once, in main(). If a page of a
+/// mapped file cannot be read or written, the handler writes a message with the path of the file to
+/// standard error and ends the process with ExitCode::io. The causes are a file that was shortened
+/// while it was mapped, a failed disk, or a full disk under a new file. Without the handler, SIGBUS
+/// ends the process without a message. Other bus errors, such as those of a GPU's memory, still end
+/// it in this way.
 PRECAST_API void report_bus_errors();
 
 }  // namespace precast

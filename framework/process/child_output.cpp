@@ -22,7 +22,7 @@ constexpr std::size_t kPipeBytes = 1'048'576;
 
 void OutputQueue::line(int fd, std::string_view prefix, std::string_view text) {
   std::string whole;
-  // Erases rank 0's live line from the terminal; rank 0 redraws it.
+  // Erases rank zero's progress line from the terminal; rank zero redraws it.
   if (isatty(fd) == 1) whole = "\r\033[K";
   whole += prefix;
   whole += text;

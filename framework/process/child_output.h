@@ -18,8 +18,8 @@ class PRECAST_API OutputQueue {
   void line(int fd, std::string_view prefix, std::string_view text);
   /// The descriptor to which write_some() writes next; -1 if no output is waiting.
   [[nodiscard]] int waiting_fd() const;
-  /// Call when poll() reports waiting_fd() as writable: writes a piece that is small enough not to
-  /// block.
+  /// Writes a piece that is small enough not to block. Call it when poll() reports that
+  /// waiting_fd() is writable.
   void write_some();
   /// Writes all waiting output; blocks until everything is written.
   void flush();

@@ -56,8 +56,8 @@ ProcessStat stat_of(const fs::path& process) {
   return stat;
 }
 
-/// Suspends a process. A signal takes effect after kill() has returned, and until then a thread may
-/// still be inside fork(). Therefore, waits until all threads are stopped, at most 0.1 s.
+/// Suspends a process and waits until all its threads are stopped, at most 0.1 s. The wait is
+/// needed because a thread may still be inside fork() when kill() returns.
 void suspend(pid_t process) {
   constexpr int kMaxWaits = 100;
   kill(process, SIGSTOP);
@@ -127,8 +127,8 @@ bool collect(const Pipe& output, const Pipe& errors, Clock::time_point deadline,
   return true;
 }
 
-/// Waits until the child has ended, without reaping it: it may have closed its output long before.
-/// @return as collect().
+/// Waits until the child has ended, which may be long after it closed its output. Does not reap it.
+/// @return like collect().
 bool wait_for_end(pid_t child, Clock::time_point deadline, const std::atomic<bool>* stop) {
   constexpr std::chrono::milliseconds kMaxPause{50};
   std::chrono::milliseconds pause{1};

@@ -20,7 +20,7 @@ static_assert(std::atomic<int>::is_always_lock_free);
 extern "C" void write_signal(int signal) {
   const int saved_errno = errno;
   const auto byte = static_cast<unsigned char>(signal);
-  // If the pipe is full, the write fails, but the reader wakes up anyway.
+  // The write may fail because the pipe is full; the reader then wakes up anyway.
   [[maybe_unused]] const ssize_t written = write(writer.load(), &byte, 1);
   errno = saved_errno;
 }
@@ -29,11 +29,11 @@ extern "C" void write_signal(int signal) {
 /// thread after it has been uninstalled.
 Pipe& pipe_of_process() {
   static Pipe* pipe = [] {
-    auto* made = new Pipe;
-    fcntl(made->reader(), F_SETFL, O_NONBLOCK);
-    fcntl(made->writer(), F_SETFL, O_NONBLOCK);
-    writer.store(made->writer());
-    return made;
+    auto* created = new Pipe;
+    fcntl(created->reader(), F_SETFL, O_NONBLOCK);
+    fcntl(created->writer(), F_SETFL, O_NONBLOCK);
+    writer.store(created->writer());
+    return created;
   }();
   return *pipe;
 }

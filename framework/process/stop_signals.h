@@ -13,9 +13,9 @@
 namespace precast {
 
 /// Sets the action of signals; the destructor restores the previous actions. A SIGHUP (nohup) or
-/// SIGTSTP that the process ignores stays ignored. Other signals do not: shells start the
-/// background jobs of a script with SIGINT ignored, and a program that kept ignoring it could not
-/// be stopped cleanly.
+/// SIGTSTP that the process ignores stays ignored. Other signals are handled even if they were
+/// ignored before: shells start the background jobs of a script with SIGINT ignored, and such a job
+/// could not be stopped cleanly.
 class PRECAST_API SignalHandlers {
  public:
   SignalHandlers(std::span<const int> signals, const struct sigaction& action);
@@ -36,7 +36,7 @@ class PRECAST_API StopSignals {
   /// The signals that terminals, shells and containers send; SIGHUP is sent when a terminal is
   /// closed.
   static constexpr std::array kCommand = {SIGINT, SIGTERM, SIGHUP};
-  /// Also the signal that batch systems send before they end a job (SIGUSR1).
+  /// kCommand and SIGUSR1, which batch systems send before they end a job.
   static constexpr std::array kTraining = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 
   explicit StopSignals(std::span<const int> signals = kCommand);

@@ -10,7 +10,7 @@ using ActivationType = FloatType;
 /// Threads per block.
 constexpr int kThreads = 256;
 
-/// Values that a thread reads at a time in most kernels: half a pack of pack_of(). A thread then
+/// Number of values that a thread reads at a time in most kernels: half of pack_of(). A thread then
 /// needs fewer registers for the constants and sums of its channels, so more loads are in flight.
 [[nodiscard]] constexpr int half_pack(int pack) {
   return pack > 1 ? pack / 2 : 1;

@@ -70,7 +70,7 @@ struct BatchNormBackward {
   const std::uint8_t* mask = nullptr;
 
   void* dx = nullptr;
-  /// The residual's gradient; nullptr: there was no residual.
+  /// Receives the residual's gradient; nullptr: there was no residual.
   void* d_residual = nullptr;
   float* d_weight = nullptr;
   float* d_bias = nullptr;

@@ -10,7 +10,7 @@ struct Moments {
   float m2;
 };
 
-/// The moments of both sets of values together (Chan, Golub and LeVeque, 1979).
+/// Returns the moments of the union of two sets of values (Chan, Golub and LeVeque, 1979).
 __device__ __forceinline__ Moments merged(const Moments& a, const Moments& b) {
   if (b.count == 0) return a;
   if (a.count == 0) return b;
@@ -59,11 +59,11 @@ __global__ PRECAST_BOUNDS(kThreads, 4) void moments_kernel(const T* __restrict__
     moments[threadIdx.x][v] = {shift[v] + mean, m2 > 0 ? m2 : 0};
   }
   counts[threadIdx.x] = count;
-  for (int half = tiling.lines / 2; half > 0; half /= 2) {
+  for (int half = tiling.row_threads / 2; half > 0; half /= 2) {
     __syncthreads();
     if (tile.line < half) {
       const int thread = static_cast<int>(threadIdx.x);
-      const int other = thread + half * tiling.lanes;
+      const int other = thread + half * tiling.channel_threads;
       const float own_count = counts[thread], other_count = counts[other];
       PRECAST_UNROLL
       for (int v = 0; v < V; ++v) {

@@ -63,9 +63,9 @@ struct GradientReader {
   }
 };
 
-/// Adds the sums of the block's threads for each channel, and writes them to partial[chunk,
-/// channel]. Every thread of the block must call it; a kernel that calls it again needs a barrier
-/// in between.
+/// Adds up the sums of the block's threads for each channel, and writes the totals to
+/// partial[chunk, channel]. Every thread of the block must call it. A kernel that calls it twice
+/// needs a barrier between the calls.
 template <int V>
 __device__ __forceinline__ void store_sums(const Tiling& tiling, const ThreadTile& tile,
                                            const float (&sum_dy)[V], const float (&sum_dy_xhat)[V],
@@ -73,11 +73,11 @@ __device__ __forceinline__ void store_sums(const Tiling& tiling, const ThreadTil
   PRECAST_SHARED(sums, float2[kThreads][V]);
   PRECAST_UNROLL
   for (int v = 0; v < V; ++v) sums[threadIdx.x][v] = {sum_dy[v], sum_dy_xhat[v]};
-  for (int half = tiling.lines / 2; half > 0; half /= 2) {
+  for (int half = tiling.row_threads / 2; half > 0; half /= 2) {
     __syncthreads();
     if (tile.line < half) {
       const int thread = static_cast<int>(threadIdx.x);
-      const int other = thread + half * tiling.lanes;
+      const int other = thread + half * tiling.channel_threads;
       PRECAST_UNROLL
       for (int v = 0; v < V; ++v) {
         sums[thread][v].x += sums[other][v].x;

@@ -9,7 +9,7 @@
 namespace precast::models {
 namespace {
 
-/// In the kernels that combine partial results, channels per block and threads per channel.
+/// Channels per block, and threads per channel, in the kernels that combine partial results.
 constexpr int kFinishedChannels = 4;
 constexpr int kFinishLanes = kThreads / kFinishedChannels;
 
@@ -21,21 +21,21 @@ constexpr int kFinishLanes = kThreads / kFinishedChannels;
 struct ThreadTile {
   int group;
   int line;
-  /// 0 for a thread beyond the last channel.
+  /// Number of rows; 0 for a thread beyond the last channel or the last row.
   int rows;
   std::int64_t first;
   std::int64_t step;
   __device__ explicit ThreadTile(const Tiling& tiling)
-      : group(static_cast<int>(blockIdx.x) * tiling.lanes +
-              static_cast<int>(threadIdx.x) % tiling.lanes),
-        line(static_cast<int>(threadIdx.x) / tiling.lanes) {
+      : group(static_cast<int>(blockIdx.x) * tiling.channel_threads +
+              static_cast<int>(threadIdx.x) % tiling.channel_threads),
+        line(static_cast<int>(threadIdx.x) / tiling.channel_threads) {
     const std::int64_t first_row = static_cast<std::int64_t>(blockIdx.y) * tiling.chunk_rows;
     const std::int64_t left = tiling.rows - first_row;
     const int chunk = left < tiling.chunk_rows ? static_cast<int>(left) : tiling.chunk_rows;
     const bool outside = group >= tiling.groups || line >= chunk;
-    rows = outside ? 0 : (chunk - line + tiling.lines - 1) / tiling.lines;
+    rows = outside ? 0 : (chunk - line + tiling.row_threads - 1) / tiling.row_threads;
     first = (first_row + line) * tiling.groups + group;
-    step = static_cast<std::int64_t>(tiling.lines) * tiling.groups;
+    step = static_cast<std::int64_t>(tiling.row_threads) * tiling.groups;
   }
 };
 

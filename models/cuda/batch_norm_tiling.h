@@ -30,15 +30,15 @@ struct Tiling {
   /// Packs per row.
   int groups;
   /// Threads along the channels and along the rows; powers of two.
-  int lanes;
-  int lines;
+  int channel_threads;
+  int row_threads;
   /// Rows per block.
   int chunk_rows;
   int chunks;
 };
 
 [[nodiscard]] inline int blocks_along_channels(const Tiling& tiling) {
-  return (tiling.groups + tiling.lanes - 1) / tiling.lanes;
+  return (tiling.groups + tiling.channel_threads - 1) / tiling.channel_threads;
 }
 
 /// Approximate number of blocks per launch. Four blocks fit on a multiprocessor, so all 132
@@ -50,20 +50,21 @@ constexpr int kBlocks = 4 * 132;
 /// @param blocks the approximate number of blocks
 [[nodiscard]] inline Tiling tiling_of(const BatchNormShape& shape, int pack, int blocks = kBlocks) {
   /// Maximum number of threads along the channels.
-  constexpr int kMaxLanes = 32;
+  constexpr int kMaxChannelThreads = 32;
   Tiling tiling{};
   tiling.rows = shape.rows;
   tiling.channels = shape.channels;
   tiling.groups = shape.channels / pack;
-  tiling.lanes = 1;
-  while (tiling.lanes < kMaxLanes && 2 * tiling.lanes <= tiling.groups) tiling.lanes *= 2;
-  tiling.lines = kThreads / tiling.lanes;
+  tiling.channel_threads = 1;
+  while (tiling.channel_threads < kMaxChannelThreads && 2 * tiling.channel_threads <= tiling.groups)
+    tiling.channel_threads *= 2;
+  tiling.row_threads = kThreads / tiling.channel_threads;
   const std::int64_t chunks =
       (blocks + blocks_along_channels(tiling) - 1) / blocks_along_channels(tiling);
   std::int64_t rows = (shape.rows + chunks - 1) / chunks;
   // Each thread has at least eight rows, so that the sums within a block take little time.
-  const std::int64_t least = std::int64_t{8} * tiling.lines;
-  if (rows < least) rows = least;
+  const std::int64_t min_rows = std::int64_t{8} * tiling.row_threads;
+  if (rows < min_rows) rows = min_rows;
   tiling.chunk_rows = static_cast<int>(rows);
   tiling.chunks = static_cast<int>((shape.rows + rows - 1) / rows);
   return tiling;

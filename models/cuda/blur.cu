@@ -64,9 +64,10 @@ struct RowReader {
     Pack<T, V> all[3], even[3];
   };
   Pixels<T, V, kAll, kEven> x;
-  /// The left pixel in row 0, which is outside the image if the column is 0.
+  /// Index of the left neighbour in row 0; outside the image if the column is 0.
   std::int64_t first;
-  /// In row 0, the nearest pixel in an even column at or left of the column.
+  /// Index in `x.even`, in row 0, of the column itself if it is even, otherwise of its left
+  /// neighbour.
   std::int64_t first_even;
   int height, row_step, even_row_step, pixel_step;
   bool inside[3], is_even[3];
@@ -87,7 +88,7 @@ struct RowReader {
       is_even[j] = inside[j] && from % 2 == 0;
     }
   }
-  /// Pixels outside the image are 0.
+  /// Pixels outside the image keep their value, 0.
   __device__ void load(int row, Row& to) const {
     if (row < 0 || row >= height) return;
     if constexpr (kAll) {

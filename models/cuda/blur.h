@@ -18,7 +18,8 @@ namespace precast::models {
 /// Pointers to device memory, aligned to 16 bytes.
 struct BlurForward {
   const void* x = nullptr;
-  /// Results: all blurred pixels, and only those at even rows and columns. Either may be nullptr.
+  /// Receive all blurred pixels (y), and only those at even rows and columns (y_even). Either may
+  /// be nullptr.
   void* y = nullptr;
   void* y_even = nullptr;
 };

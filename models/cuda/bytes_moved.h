@@ -16,7 +16,7 @@ namespace precast::models {
 
 /// Bytes of the ReLU mask that batch_norm_forward() writes if there is a residual: one byte for
 /// each pack of pack_of() values, with one bit per value. For 16-bit types and a multiple of 8
-/// channels, these are 8 values per byte.
+/// channels, each byte covers 8 values.
 [[nodiscard]] inline std::size_t batch_norm_mask_bytes(const BatchNormShape& shape) {
   return static_cast<std::size_t>(shape.rows) *
          static_cast<std::size_t>(shape.channels / pack_of(shape.type, shape.channels));

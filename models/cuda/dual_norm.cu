@@ -51,8 +51,8 @@ __global__ PRECAST_BOUNDS(kThreads, kApplyBlocks) void dual_apply_kernel(Tiling 
   }
 }
 
-/// Writes the gradient of the sum of both norms' results, and accumulates it for both norms as
-/// gradient_sums_kernel() does.
+/// Writes the gradient of the sum of both norms' results, and computes the sums of
+/// gradient_sums_kernel() for both norms.
 template <typename T, int P, bool kFork>
 __global__ PRECAST_BOUNDS(kThreads, 3) void dual_sums_kernel(Tiling tiling, DualNormBackward call) {
   using Reader = GradientReader<T, P, Gate::mask, kFork>;

@@ -23,8 +23,8 @@ void dual_norm_forward(const BatchNormShape& shape, const DualNormForward& call,
                        cudaStream_t stream);
 
 struct DualNormBackward {
-  /// `relu` must be true, and `mask` that of the forward pass. `d_residual` is memory for the
-  /// gradient of the sum.
+  /// `relu` must be true, and `mask` must be the one that the forward pass wrote. `d_residual`
+  /// receives the gradient of the sum.
   BatchNormBackward norm;
   /// Only its input, parameters, statistics, `dx`, `d_weight`, `d_bias` and workspace are used. Its
   /// workspace must not be that of `norm`.

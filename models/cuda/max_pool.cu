@@ -37,7 +37,7 @@ struct Window {
   int row;
   int column;
   int group;
-  /// Beyond the last result.
+  /// Whether the thread is beyond the last window.
   bool outside;
   __device__ explicit Window(const Windows& windows) {
     // Unsigned 32-bit, because 64-bit division is slow.
@@ -86,8 +86,8 @@ __global__ void max_kernel(Windows windows, const Pack<T, V>* __restrict__ x, Pa
   argmax[to] = at;
 }
 
-/// The gradients of the 2 x 2 pixels (2 row + a, 2 column + b), which belong to the windows
-/// (row + i, column + j) for a, b, i, j in {0, 1}.
+/// Computes the gradients of the 2 x 2 pixels (2 row + a, 2 column + b). The windows that contain
+/// them are (row + i, column + j), for a, b, i, j in {0, 1}.
 template <typename T, int V>
 __global__ void max_gradient_kernel(Windows windows, const Pack<T, V>* __restrict__ dy,
                                     const Pack<T, V>* __restrict__ fork,

@@ -10,9 +10,9 @@
 // ResNet. Images are channels-last, [images, height, width, channels]; the result is [images,
 // (height + 1) / 2, (width + 1) / 2, channels]. Includes no header of libtorch.
 //
-// As in torch, only one value of a window is its maximum and gets a gradient: the first of several
-// equal maxima, or the last NaN if there are any. All functions are asynchronous on their stream
-// and safe to call from several threads. Results do not depend on the GPU.
+// As in torch, only one value of a window counts as its maximum and receives the gradient: the
+// first of several equal maxima, or the last NaN if there are any. All functions are asynchronous
+// on their stream and safe to call from several threads. Results do not depend on the GPU.
 
 namespace precast::models {
 

@@ -21,7 +21,7 @@ struct Strips {
   unsigned count;
 };
 
-/// Rows of windows in a strip.
+/// Number of rows of windows in a strip.
 constexpr int kStripRows = 8;
 
 Strips strips_of(const MaxPoolShape& shape, int pack) {
@@ -48,7 +48,7 @@ struct Strip {
   int end_row;
   int column;
   int group;
-  /// Beyond the last strip.
+  /// Whether the thread is beyond the last strip.
   bool outside;
   __device__ explicit Strip(const Strips& all) {
     // Unsigned 32-bit, because 64-bit division is slow.
@@ -65,8 +65,8 @@ struct Strip {
   }
 };
 
-/// The maxima of some pixels of a window: the largest values after the norm and the ReLU are those
-/// of the largest x, or of the smallest x if the norm's weight is negative.
+/// The maxima of some pixels of a window, for each channel. The value after the norm and the ReLU
+/// is largest where x is largest or, if the norm's weight is negative, smallest.
 template <int V>
 struct Maxima {
   /// x, or -x if the norm's weight is negative.
@@ -87,7 +87,7 @@ __device__ __forceinline__ void update_max(Maxima<V>& maxima, int v, float value
 template <typename T, int V>
 struct RowReader {
   const Pack<T, V>* x;
-  /// The first pixel of row 0, which is outside the image in column 0.
+  /// Index of the left pixel in row 0; outside the image if the strip's column is 0.
   std::int64_t first;
   int row_step, pixel_step, height;
   bool inside[3];
@@ -198,7 +198,7 @@ struct WindowReader {
   const Pack<T, V>* dy;
   const Pack<T, V>* fork;
   const Pack<std::uint8_t, V>* argmax;
-  /// The window in row 0.
+  /// Index of the strip's window in row 0.
   std::int64_t first;
   int row_step, window_step, rows;
   bool has_next;
@@ -223,7 +223,7 @@ struct WindowReader {
       to.at[j] = argmax[at + j * window_step];
     }
   }
-  /// The gradient of window j's maximum if it is at `index`, otherwise 0.
+  /// Returns the gradient of window j if its maximum is at `index`, otherwise 0.
   __device__ static float gradient(const Row& row, int j, int v, int index) {
     if (!row.inside[j] || row.at[j].values[v] != index) return 0;
     float sum = to_float(row.dy[j].values[v]);
@@ -232,8 +232,8 @@ struct WindowReader {
   }
 };
 
-/// Computes the gradients of the 2 x 2 pixels (2 row + a, 2 column + b), which belong to the
-/// windows (row + i, column + j) for a, b, i, j in {0, 1}.
+/// Computes the gradients of the 2 x 2 pixels (2 row + a, 2 column + b). The windows that contain
+/// them are (row + i, column + j), for a, b, i, j in {0, 1}.
 template <typename T, int V, bool kFork>
 __global__ PRECAST_BOUNDS(kThreads, 2) void norm_pool_gradient_kernel(Strips all, float inv_rows,
                                                                       NormPoolBackward call) {

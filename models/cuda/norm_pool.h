@@ -12,8 +12,8 @@
 // ResNet; these kernels never write them to memory. Layouts and guarantees are those of
 // batch_norm.h and max_pool.h. Results differ from separate calls by rounding: gradients are not
 // rounded between the layers, and the maximum of a window is its largest value before rounding. If
-// the norm's weight is 0, all values of a window are equal, and its largest x gets the gradient.
-// Includes no header of libtorch.
+// the norm's weight is 0, all values of a window are equal, and its largest x receives the
+// gradient. Includes no header of libtorch.
 
 namespace precast::models {
 

@@ -4,7 +4,7 @@
 namespace precast::models {
 namespace {
 
-/// Pixels of a thread, loaded before the first one is written.
+/// Number of pixels per thread. A thread loads all of them before it writes the first one.
 constexpr int kStemPixels = 4;
 
 template <typename T>

@@ -85,7 +85,8 @@ const at::Tensor& BlurConv2dImpl::filter_for(const at::Tensor& input) {
       filter_.scalar_type() == input.scalar_type()) {
     return filter_;
   }
-  // A filter made during an evaluation must be usable in a later backward pass.
+  // Not an inference tensor, because a filter that is created during an evaluation must be usable
+  // in a later backward pass.
   const c10::InferenceMode training(false);
   const at::Tensor kernel = at::tensor({1., 2., 1., 2., 4., 2., 1., 2., 1.}) / 16.;
   filter_ = kernel.to(input.device(), input.scalar_type())

@@ -37,8 +37,8 @@ class PRECAST_API BlurConv2dImpl : public torch::nn::Conv2dImpl {
   /// Whether fused_blur_both(input) can blur the input for both this layer and the 1x1 layer
   /// `other`.
   [[nodiscard]] bool can_share_blur(const BlurConv2dImpl& other, const at::Tensor& input) const;
-  /// The convolution of an input that is already blurred. @param blurred for a 1x1 kernel, only the
-  /// pixels that its stride selects
+  /// Convolves an input that is already blurred. @param blurred for a 1x1 kernel, only the pixels
+  /// that its stride selects
   at::Tensor forward_blurred(const at::Tensor& blurred);
 
   /// Adds a squeeze-and-excitation of the output, as the submodule `se`, and draws its weights.

@@ -24,7 +24,7 @@ class PRECAST_API HasBlurredLayers {
   [[nodiscard]] virtual BlurredLayers blurred_layers() const = 0;
 };
 
-/// The blurred layers of `model`; none if it is not a HasBlurredLayers.
+/// Returns the blurred layers of `model`; empty if it is not a HasBlurredLayers.
 [[nodiscard]] PRECAST_API BlurredLayers blurred_layers(const Model& model);
 
 }  // namespace precast::models

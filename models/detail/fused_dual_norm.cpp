@@ -14,7 +14,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// One of the two norms in the forward pass. Allocates its statistics.
+/// Arguments of the forward kernels for one of the two norms. Allocates the norm's statistics.
 struct ForwardSide {
   at::Tensor mean, inv_std;
   BatchNormForward call;
@@ -36,7 +36,7 @@ struct ForwardSide {
              .workspace = workspace.mutable_data_ptr()} {}
 };
 
-/// One of the two norms in the backward pass. Allocates its gradients.
+/// Arguments of the backward kernels for one of the two norms. Allocates the norm's gradients.
 struct BackwardSide {
   at::Tensor dx, d_weight, d_bias, workspace;
   BatchNormBackward call;

@@ -69,7 +69,8 @@ PRECAST_API void set_fused_kernels(const FusedKernels* kernels);
 [[nodiscard]] const void* optional_data(const at::Tensor& tensor, at::ScalarType type,
                                         at::Tensor& holder);
 
-/// Call it in every backward(). @throws std::logic_error in a second differentiation
+/// Call it in every backward(): fused ops have no second derivative. @throws std::logic_error in a
+/// second differentiation
 void require_first_derivative();
 /// Another tensor with the same memory, which autograd treats as a separate result of the op.
 [[nodiscard]] at::Tensor fork_of(const at::Tensor& tensor);

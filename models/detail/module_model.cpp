@@ -36,7 +36,7 @@ std::vector<NamedTensor> parameters_of(const torch::nn::Module& module) {
   std::vector<NamedTensor> parameters;
   std::set<const void*> known;
   for (const auto& parameter : module.named_parameters()) {
-    // Unlike Python's, libtorch's list has a tensor once for each of its names.
+    // Unlike Python's parameters(), libtorch's lists a tensor once for each of its names.
     if (known.insert(parameter.value().unsafeGetTensorImpl()).second)
       parameters.push_back({parameter.key(), parameter.value()});
   }

@@ -15,8 +15,8 @@ namespace precast::models::detail {
 
 /// The tensors of a torch::nn::Module in the form that Model specifies. Parameters are the module's
 /// own tensors; in state() they are detached from autograd, with the same memory. A tensor or
-/// module may be registered under several names: parameters() then has its first name, state() all
-/// names.
+/// module may be registered under several names: parameters() then lists only its first name,
+/// state() lists all of its names.
 [[nodiscard]] PRECAST_API std::vector<NamedTensor> parameters_of(const torch::nn::Module& module);
 [[nodiscard]] PRECAST_API std::vector<NamedTensor> state_of(const torch::nn::Module& module);
 /// The layers of type BlurConv2d in `module` that blur.

@@ -15,7 +15,7 @@ using torch::autograd::variable_list;
 
 const std::vector<std::int64_t> kAllButChannels = {0, 2, 3};
 
-/// Values per channel [C] in the shape [1, C, 1, 1].
+/// Reshapes values per channel from [C] to [1, C, 1, 1].
 at::Tensor by_channel(const at::Tensor& values) {
   return values.view({1, -1, 1, 1});
 }

@@ -6,8 +6,8 @@
 namespace precast::recipes {
 namespace {
 
-/// Rows of up to this size are kept in shared memory, so that they are read from global memory
-/// once.
+/// Rows of up to this size are cached in shared memory, so that they are read from global memory
+/// only once.
 constexpr std::size_t kMaxCachedBytes = 32 << 10;
 
 /// The workspace: the number of rows that count, then the loss of each row.
@@ -18,7 +18,7 @@ struct Workspace {
       : valid_rows(static_cast<float*>(call.workspace)), losses(valid_rows + 1) {}
 };
 
-/// Counts the rows whose label is not ignored, with one block.
+/// Counts the rows whose label is not ignored. Runs as one block.
 __global__ void __launch_bounds__(kMaxRowThreads)
     count_kernel(std::int64_t rows, CrossEntropyCall call, float* valid_rows) {
   PRECAST_SHARED(warp_values, int[kMaxRowWarps]);
@@ -36,7 +36,8 @@ struct Row {
   Pack<T, V>* cache;
   int packs;
 
-  /// Calls run(pack, index of the pack). `first`: whether this is the first pass.
+  /// Calls run(pack, index) for each pack that this thread reads. `first`: whether this is the
+  /// first pass.
   template <typename Run>
   __device__ __forceinline__ void for_each(bool first, Run run) const {
     for (int i = static_cast<int>(threadIdx.x); i < packs; i += static_cast<int>(blockDim.x)) {
@@ -139,7 +140,7 @@ __global__ void __launch_bounds__(kMaxRowThreads)
   });
 }
 
-/// Computes the mean loss with one block. Sums in float64, because there may be many rows.
+/// Computes the mean loss. Runs as one block. Adds in float64, because there may be many rows.
 __global__ void __launch_bounds__(kMaxRowThreads)
     mean_kernel(std::int64_t rows, const float* __restrict__ valid_rows,
                 const float* __restrict__ losses, float* loss) {

@@ -8,7 +8,7 @@ constexpr int kSgdThreads = 256;
 /// Number of elements that a thread reads at a time.
 constexpr int kSgdPack = 4;
 
-/// The tensors of a launch, as an argument of its kernel. Empty tensors are left out.
+/// The tensors of a launch, without empty ones, as an argument of its kernel.
 struct SgdTable {
   SgdTensor tensors[kSgdMostTensors];
   /// The index of each tensor's first chunk.
@@ -185,7 +185,7 @@ __global__ void __launch_bounds__(kSgdThreads)
   if (threadIdx.x == 0) partial[blockIdx.x] = squares;
 }
 
-/// Adds the sums of the chunks with one block, and computes the results.
+/// Adds the sums of the chunks and computes the results. Runs as one block.
 __global__ void __launch_bounds__(kSgdThreads)
     norm_kernel(const Squares* __restrict__ partial, int count, GradientNorm call) {
   Squares squares{0, 0};

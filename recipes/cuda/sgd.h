@@ -7,8 +7,8 @@
 #include "framework/core/float_type.h"
 #include "recipes/cuda/stream.h"
 
-// A step of SGD for all parameters. It also divides the gradients by the loss scale and clips them,
-// for which libtorch's ops need separate passes. Includes no header of CUDA or libtorch.
+// A step of SGD for all parameters. It also divides the gradients by the loss scale and clips them;
+// libtorch's ops need separate passes for this. Includes no header of CUDA or libtorch.
 //
 // Bytes read and written per parameter, with float32 gradients:
 //   gradient_norm   4
@@ -39,7 +39,7 @@ struct SgdTensor {
 using SgdTensors = std::span<const SgdTensor>;
 
 inline constexpr std::size_t kSgdMostTensors = 192;
-/// Number of elements of a tensor that a block updates.
+/// The number of elements of one tensor that a block updates.
 inline constexpr std::int64_t kSgdChunkSize = 8192;
 
 /// Each pointer points to one value in device memory.
@@ -52,7 +52,7 @@ struct SgdStep {
   bool nesterov = false;
   /// Gradients are divided by this value; nullptr: by 1.
   const float* grad_scale = nullptr;
-  /// The factor that gradient_norm() writes: after the division, gradients are multiplied by it.
+  /// The clipping factor from gradient_norm(), by which the divided gradients are multiplied.
   /// nullptr: 1.
   const float* clip = nullptr;
   /// If this value is not 0, the step changes nothing. nullptr: 0.
@@ -69,17 +69,18 @@ struct GradientNorm {
   /// Gradients are divided by this value; nullptr: by 1.
   const float* grad_scale = nullptr;
   float max_norm = 1;
-  /// The Euclidean norm of all gradients; nullptr: not written.
+  /// Receives the Euclidean norm of all divided gradients. nullptr: not written.
   float* norm = nullptr;
-  /// min(1, max_norm / (norm + 1e-6)), as in torch.nn.utils.clip_grad_norm_; nullptr: not written.
+  /// Receives min(1, max_norm / (norm + 1e-6)), as in torch.nn.utils.clip_grad_norm_. nullptr: not
+  /// written.
   float* clip = nullptr;
-  /// 1 if a gradient is infinite or NaN, else 0; nullptr: not written.
+  /// Receives 1 if a gradient is infinite or NaN, else 0. nullptr: not written.
   float* found_inf = nullptr;
   /// gradient_norm_workspace_bytes() bytes, aligned to 8.
   void* workspace = nullptr;
 };
 [[nodiscard]] std::size_t gradient_norm_workspace_bytes(SgdTensors tensors);
-/// Reads only the gradients of the tensors.
+/// Computes the results of `call`. Reads only the gradients of the tensors.
 void gradient_norm(SgdTensors tensors, const GradientNorm& call, cudaStream_t stream);
 
 /// Bytes that the launches of sgd_step() read and write. In each launch, a byte counts once if it

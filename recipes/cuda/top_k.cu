@@ -4,7 +4,7 @@
 namespace precast::recipes {
 namespace {
 
-/// The rank of a label that is not a class.
+/// Stands for the rank of a label that is not a class.
 constexpr int kNoRank = 0x7fffffff;
 
 /// Whether a logit comes before the label's logit.
@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(kMaxRowThreads)
   if (threadIdx.x == 0) ranks[blockIdx.x] = rank;
 }
 
-/// Counts the rows whose rank is below k, with one block.
+/// Counts the rows whose rank is below k. Runs as one block.
 __global__ void __launch_bounds__(kMaxRowThreads)
     count_ranks_kernel(std::int64_t rows, const int* __restrict__ ranks, std::int64_t k,
                        double* to) {

@@ -9,8 +9,8 @@
 // Counts how many labels are among the k largest logits, without sorting: a label is among them if
 // fewer than k logits come before its logit. Includes no header of CUDA or libtorch.
 //
-// Bytes read for logits of X bytes: X. torch.topk reads the logits several times (radix selection),
-// writes k values and indices for each row and sorts them.
+// For logits of X bytes in total, the kernels read X bytes. torch.topk reads the logits several
+// times (radix selection), writes k values and indices for each row and sorts them.
 //
 // All functions are asynchronous on their stream and safe to call from several threads.
 
@@ -23,7 +23,7 @@ struct TopKCall {
   const std::int64_t* labels = nullptr;
   /// At least 1. If there are at most k classes, all of them are among the largest.
   std::int64_t k = 1;
-  /// One value.
+  /// Receives the result of count_top_k(), one value.
   double* count = nullptr;
   /// top_k_workspace_bytes() bytes, aligned to 4.
   void* workspace = nullptr;

@@ -30,7 +30,7 @@ struct FusedKernels {
 /// The kernels for GPUs; nullptr in builds without CUDA.
 [[nodiscard]] PRECAST_API const FusedKernels* gpu_kernels();
 
-/// The kernels that the fused ops call: gpu_kernels(), unless a test has replaced them.
+/// The kernels that the fused ops call: those of gpu_kernels(), unless a test has replaced them.
 [[nodiscard]] PRECAST_API const FusedKernels* fused_kernels();
 /// Whether there are kernels for the tensor's device.
 [[nodiscard]] bool has_fused_kernels_for(const at::Tensor& tensor);

@@ -30,7 +30,7 @@ at::Tensor workspace_on(const at::Tensor& logits, std::size_t bytes) {
   return at::empty({static_cast<std::int64_t>(bytes)}, logits.options().dtype(at::kByte));
 }
 
-/// A call with its inputs; the caller adds the results.
+/// Returns a call with the inputs set; the caller sets where the results are written.
 CrossEntropyCall cross_entropy_call(const at::Tensor& logits, const at::Tensor& labels,
                                     double label_smoothing, const at::Tensor& workspace) {
   return {.logits = logits.const_data_ptr(),

@@ -24,10 +24,10 @@ struct BceOptions {
 /// Mean binary cross entropy of logits, like timm 1.0's BinaryCrossEntropy: one decision per class.
 /// Class indices become probabilities first. All targets are then smoothed: the fraction
 /// `label_smoothing` is spread evenly over all classes (timm does the same to mixed labels, in its
-/// Mixup). Finally, a `target_threshold` turns them into 0 or 1. With `sum_classes`, the loss is
-/// the sum over classes and the mean over samples (Composer's binary_cross_entropy_with_logits).
-/// Computed in float32 whatever the dtype of the logits. Calls throw std::logic_error for shapes or
-/// dtypes that framework/api/loss.h does not allow.
+/// Mixup). Finally, `target_threshold`, if set, replaces them by 0 or 1. With `sum_classes`, the
+/// loss is the sum over classes and the mean over samples (Composer's
+/// binary_cross_entropy_with_logits). Computed in float32 whatever the dtype of the logits. Calls
+/// throw std::logic_error for shapes or dtypes that framework/api/loss.h does not allow.
 [[nodiscard]] std::unique_ptr<Loss> make_bce(const BceOptions& options);
 
 }  // namespace precast::recipes

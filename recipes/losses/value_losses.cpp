@@ -12,7 +12,7 @@
 namespace precast::recipes {
 namespace {
 
-/// Receives outputs and targets of the same shape and returns errors of that shape.
+/// Receives outputs and targets of the same shape, and returns the loss of each element.
 using Errors = std::function<at::Tensor(const at::Tensor&, const at::Tensor&)>;
 
 class ValueLoss final : public TargetLoss {

@@ -38,7 +38,7 @@ Tensors copies_of(const Tensors& tensors) {
   return copies;
 }
 
-/// Copies the averages into the weights, and restores the weights when it is destroyed.
+/// Copies the averages into the weights; the destructor restores the weights.
 class Swap final : public Method::EvalGuard {
  public:
   Swap(std::string method, Tensors weights, const Tensors& averages)
@@ -53,7 +53,7 @@ class Swap final : public Method::EvalGuard {
       const at::NoGradGuard no_grad;
       at::_foreach_copy_(weights_, saved_);
     } catch (const std::exception& failure) {
-      // Reached only if the device has failed; all later calls then also fail.
+      // This happens only if the device has failed; all later calls then fail, too.
       log_warning("method {}: the training weights could not be restored after the evaluation: {}",
                   method_, failure.what());
     }

@@ -35,7 +35,7 @@ class AveragingMethod : public MethodWithoutGradientHooks {
   /// @param name of the method; state tensors are called `<state name>.<name>`.
   explicit AveragingMethod(std::string name) : name_(std::move(name)) {}
 
-  /// Copies the model's weights.
+  /// Copies the model's weights into the averages.
   void copy(const Model& model);
   /// average += share * (weight - average).
   void update_averages(const Model& model, double share);
@@ -45,7 +45,7 @@ class AveragingMethod : public MethodWithoutGradientHooks {
 
  private:
   std::string name_;
-  /// One for each floating-point tensor of the model's state, in its order.
+  /// One for each floating-point tensor of Model::state(), in the same order.
   std::vector<at::Tensor> averages_;
   std::vector<std::string> names_;
   /// The indices of the tensors that are copied instead of averaged.

@@ -20,7 +20,7 @@ namespace {
 
 class BatchResize final : public MethodWithoutGradientHooks {
  public:
-  /// Masks are not accepted, because they would no longer have the size of their images.
+  /// Rejects masks, because they would no longer have the size of their images.
   [[nodiscard]] bool accepts(TargetKind kind) const override {
     return kind != TargetKind::class_mask;
   }
@@ -39,7 +39,9 @@ class BatchResize final : public MethodWithoutGradientHooks {
              "fraction of the run, at its end, in which images have full size")
         .min(0)
         .max(1);
-    schema.add("size_increment", &increment_, "widths are rounded to multiples of this, px").min(1);
+    schema
+        .add("size_increment", &increment_, "widths are rounded to multiples of this number of px")
+        .min(1);
   }
 
   void configure(TrainPlan& /*plan*/) const override {

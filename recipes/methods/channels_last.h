@@ -6,9 +6,9 @@
 
 namespace precast::recipes {
 
-/// Channels-last layout of images and weights: the layout in which tensor cores and oneDNN compute
-/// convolutions, so that no tensor is converted between layers. Results differ from those of the
-/// default layout only by rounding.
+/// Stores images and weights in the channels-last layout. Tensor cores and oneDNN compute
+/// convolutions in this layout, so no tensor is converted between layers. Results differ from those
+/// of the default layout only by rounding.
 /// Options: none.
 [[nodiscard]] std::unique_ptr<Method> make_channels_last();
 

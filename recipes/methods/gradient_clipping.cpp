@@ -29,7 +29,7 @@ class GradientClipping final : public Method {
     }
     if (gradients.empty()) return;
     const at::Tensor norm = at::linalg_vector_norm(norms_of(gradients));
-    // Multiplies even by 1, because the host would have to wait for the norm to skip this.
+    // Multiplies even if the factor is 1: to skip this, the host would have to wait for the norm.
     const at::Tensor factor = ((norm + kEpsilon).reciprocal() * max_norm_).clamp_max(1.0);
     at::_foreach_mul_(gradients, factor);
   }

@@ -44,7 +44,7 @@ class LayerFreezing final : public Method {
     frozen_.clear();
     const std::vector<Tensors> layers = layers_of(model);
     if (layers.empty()) return;
-    // Rounded down as in Composer, even if the product is only slightly less than an integer.
+    // Rounded down, as in Composer, without the tolerance of floor_share().
     const auto depth =
         static_cast<std::size_t>(share(epoch) * static_cast<double>(layers.size() - 1));
     for (std::size_t i = 0; i < depth; ++i) {

@@ -7,9 +7,9 @@
 namespace precast::recipes {
 
 /// Freezes layers during a run, beginning with the first ones (FreezeOut, Brock et al. 2017; SVCCA,
-/// Raghu et al., NeurIPS 2017), like Composer's LayerFreezing. At the start of an epoch at which
-/// the fraction t of the run is done, the fraction freeze_level * (t - freeze_start) / (1 -
-/// freeze_start) of all layers except the last is frozen, rounded down. Layers that
+/// Raghu et al., NeurIPS 2017), like Composer's LayerFreezing. If the fraction t > freeze_start of
+/// the run is done at the start of an epoch, the fraction freeze_level * (t - freeze_start) / (1 -
+/// freeze_start) of the layers, rounded down, is frozen. The last layer and layers that
 /// `training.freeze` has frozen do not count. A layer consists of the parameters whose names are
 /// the same up to the last dot (`layer1.0.bn1`). The parameters of a frozen layer have no gradient,
 /// so no optimiser changes them; its running statistics are still updated. Which layers are frozen

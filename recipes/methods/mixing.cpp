@@ -19,7 +19,8 @@
 namespace precast::recipes {
 namespace {
 
-/// Returns [N] float32, copied from page-locked memory so that nothing waits for the device.
+/// Draws a share for each sample from Beta(alpha, alpha): [N] float32. Copies the shares from
+/// page-locked memory, so that nothing waits for the device.
 at::Tensor draw_shares(RandomStream& random, std::int64_t samples, double alpha,
                        at::Device device) {
   const at::Tensor shares =
@@ -93,7 +94,7 @@ std::vector<MethodRule> cut_mix_rules() {
 at::Tensor class_probabilities(const at::Tensor& labels, std::int64_t classes) {
   if (labels.is_floating_point()) return labels;
   require(labels.dim() == 1, "labels are [N] class indices or [N, classes] probabilities");
-  // Not one_hot(), which waits for the device to check the indices.
+  // one_hot() is not used, because it waits for the device to check the indices.
   at::Tensor probabilities =
       at::zeros({labels.size(0), classes}, labels.options().dtype(at::kFloat));
   return probabilities.scatter_(1, labels.unsqueeze(1), 1.0);

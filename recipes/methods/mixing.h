@@ -14,7 +14,7 @@ namespace precast::recipes {
 
 /// Code shared by the methods that mix samples. @{
 
-/// The rules about the order of methods that use cut_mix().
+/// The rules about the order of methods, for methods that use cut_mix().
 [[nodiscard]] std::vector<MethodRule> cut_mix_rules();
 
 /// Converts class indices [N] to probabilities [N, classes] float32; probabilities are returned
@@ -22,25 +22,25 @@ namespace precast::recipes {
 [[nodiscard]] PRECAST_API at::Tensor class_probabilities(const at::Tensor& labels,
                                                          std::int64_t classes);
 
-/// The partner of each sample, as in FFCV and torchvision: the preceding row, and for row 0 the
-/// last row. Keeps the memory format.
+/// Returns the partner of each row, as in FFCV and torchvision: the preceding row or, for row 0,
+/// the last row. Keeps the memory format.
 [[nodiscard]] at::Tensor partners(const at::Tensor& rows);
 
 /// MixUp of a batch whose labels are probabilities: inputs and labels become share * own + (1 -
 /// share) * partner. All inputs of a sample, such as several views of an image, have the same
 /// partner and share. @throws ConfigError for an input that is not of a floating-point type
 PRECAST_API void mix_up(Batch& batch, double share);
-/// mix_up() with shares drawn from Beta(alpha, alpha). @param same_lambda whether to draw one share
-/// per batch instead of one per sample.
+/// Calls mix_up() with shares drawn from Beta(alpha, alpha). @param same_lambda whether to draw one
+/// share per batch instead of one per sample.
 void mix_up(Batch& batch, RandomStream& random, double alpha, bool same_lambda);
 
 /// CutMix of a batch whose labels are probabilities: the same box of every image is replaced by
-/// this box of its partner. The box covers the fraction 1 - `share` of the area around column `x`
-/// and row `y` of the first input, and is clipped at the border. Labels are mixed in proportion to
-/// the areas. In inputs of another size, the box is scaled with the image. @throws ConfigError for
-/// an input that is not an image
+/// this box of its partner. In the first input, the box has the fraction 1 - `share` of the area,
+/// is centred at column `x` and row `y`, and is clipped at the border. Labels are mixed in
+/// proportion to the areas. In inputs of another size, the box is scaled with the image. @throws
+/// ConfigError for an input that is not an image
 PRECAST_API void cut_mix(Batch& batch, double share, std::int64_t x, std::int64_t y);
-/// cut_mix() with a share drawn from Beta(alpha, alpha) and a random centre.
+/// Calls cut_mix() with a share drawn from Beta(alpha, alpha) and a random centre.
 void cut_mix(Batch& batch, RandomStream& random, double alpha);
 /// @}
 
@@ -56,8 +56,8 @@ class MixingMethod : public MethodWithoutGradientHooks {
   void on_batch(Batch& batch, std::int64_t global_step) override;
 
  private:
-  /// The random numbers of a step. The first one decides whether the batch is mixed; mix() draws
-  /// the others.
+  /// Returns the random numbers of a step. The first number decides whether the batch is mixed;
+  /// mix() draws the following ones.
   [[nodiscard]] virtual RandomStream stream(std::uint64_t seed, std::uint32_t rank,
                                             std::uint64_t global_step) const = 0;
   /// Mixes a batch whose labels are probabilities.

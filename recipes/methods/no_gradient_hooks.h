@@ -6,10 +6,10 @@
 
 namespace precast::recipes {
 
-/// A method that has no on_backward() and no on_gradients(), and reads no gradients in
-/// on_step_end(). So a CUDA graph of the whole step may contain its hooks, and optimisers may
-/// unscale and clip the gradients themselves. The step_strategy() of such a method may read the
-/// gradients of the passes that it runs.
+/// The base class of methods that have neither on_backward() nor on_gradients(), and read no
+/// gradients in on_step_end(). A CUDA graph of the whole step may therefore contain their hooks,
+/// and optimisers may unscale and clip the gradients themselves. The step_strategy() of such a
+/// method may read the gradients of the passes that it runs.
 class MethodWithoutGradientHooks : public Method {
  public:
   void on_backward(Model& /*model*/) final {}

@@ -86,7 +86,7 @@ class SelectiveBackprop final : public MethodWithoutGradientHooks, private StepS
     return batch.index_select(losses.argsort().index_select(0, draw(batch.size(), device)));
   }
 
-  /// The batch with small images; other inputs are unchanged.
+  /// Returns the batch with smaller images; inputs that are not images are unchanged.
   [[nodiscard]] Batch with_small_images(const Batch& batch) const {
     Batch made = batch;
     if (scale_factor_ == 1) return made;
@@ -113,10 +113,12 @@ class SelectiveBackprop final : public MethodWithoutGradientHooks, private StepS
     return std::max<std::int64_t>(1, static_cast<std::int64_t>(exact));
   }
 
-  /// Draws distinct positions in the list of `samples` losses that is sorted in ascending order;
-  /// the result is on the device. Choosing the positions with the largest log(u) / weight is
-  /// equivalent to drawing them one after the other with these weights (Efraimidis & Spirakis,
-  /// "Weighted random sampling with a reservoir", 2006).
+  /// Draws max(1, int(keep * samples)) distinct positions in the ascending list of the `samples`
+  /// losses, and returns them on the device. The weight of a position is quantile^(1 / keep - 1),
+  /// so larger losses are drawn more often. With u uniform in (0, 1], choosing the positions with
+  /// the largest log(u) / weight is equivalent to drawing them one after the other, without
+  /// replacement, with these weights (Efraimidis & Spirakis, "Weighted random sampling with a
+  /// reservoir", 2006).
   [[nodiscard]] at::Tensor draw(std::int64_t samples, at::Device device) const {
     RandomStream random(derived_seed(run_.seed, "selective_backprop"),
                         static_cast<std::uint32_t>(run_.rank), static_cast<std::uint64_t>(step_),
@@ -127,9 +129,8 @@ class SelectiveBackprop final : public MethodWithoutGradientHooks, private StepS
       keys.emplace_back(std::log(1 - random.uniform()) / std::pow(quantile, 1 / keep_ - 1), i);
     }
     std::ranges::sort(keys, std::greater<>());
-    // Rounded as in Composer, int(keep * N), not with floor_share(): 28 of 100 samples for keep =
-    // 0.29. At least one sample, even of a small batch: without samples, the step would have no
-    // loss.
+    // Rounded as in Composer, int(keep * N), and not with floor_share(): for keep = 0.29, 28 of 100
+    // samples. The minimum is one sample, because a step without samples would have no loss.
     const auto count =
         std::max<std::int64_t>(1, static_cast<std::int64_t>(keep_ * static_cast<double>(samples)));
     // From page-locked memory, so that nothing waits for the device.

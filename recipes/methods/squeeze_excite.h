@@ -12,7 +12,7 @@ namespace precast::recipes {
 /// all channels. Sets model.params.squeeze_excite; the model implements it, or rejects the options.
 /// Options: latent_channels, width of the hidden layer: a number of channels if 1 or more, a
 /// fraction of the convolution's output channels if below 1; default 64. min_channels, default 128.
-/// Cost per convolution: 2 * channels * latent_channels weights and one read and write of its
+/// Cost per convolution: 2 * channels * latent_channels weights, and one read and write of the
 /// output.
 [[nodiscard]] std::unique_ptr<Method> make_squeeze_excite();
 

@@ -23,9 +23,10 @@ class Swa final : public AveragingMethod {
 
   void on_run(const RunFacts& run) override { run_ = run; }
   void on_epoch_begin(std::int64_t epoch, Model& /*model*/) override {
-    // A finished run that continues with more epochs may have averaged earlier than it would now.
-    // `epoch` is counted from 0, first_epoch() from 1. In the first epoch itself, the mean may
-    // already contain this epoch: a run that stopped in its evaluation resumes the same epoch.
+    // If a finished run continues with more epochs, its mean may contain epochs before the new
+    // first_epoch(). `epoch` counts from 0, first_epoch() from 1. At the start of first_epoch(),
+    // the mean is not dropped, because it may already contain this epoch: a run that was stopped
+    // during the evaluation resumes in the same epoch.
     if (epoch + 1 < first_epoch()) updates_ = 0;
   }
 

@@ -6,8 +6,8 @@
 
 namespace precast::recipes {
 
-/// The weights of the last norm of each residual block start at 0, so that the block starts as the
-/// identity (Goyal et al. 2017), as with torchvision's zero_init_residual. Sets
+/// Initialises the weights of the last norm in each residual block to 0, so that the block starts
+/// as the identity (Goyal et al. 2017), like torchvision's zero_init_residual. Sets
 /// model.params.zero_init_residual; the model implements it, or rejects it.
 /// Options: none.
 /// Cost: none.

@@ -22,8 +22,8 @@ ClassCounts::ClassCounts(const at::Tensor& counts) {
 at::Tensor count_classes(const at::Tensor& predicted, const at::Tensor& actual,
                          std::int64_t classes) {
   require(predicted.sizes() == actual.sizes(), "predicted and actual classes have the same shape");
-  // One extra bin, for ignored elements. No shape then depends on the values, so nothing waits for
-  // the device.
+  // An extra bin receives the ignored elements. No shape then depends on the values, so nothing
+  // waits for the device.
   const at::Tensor ignored_bin = at::full_like(actual, classes);
   const at::Tensor counted = actual.ge(0).logical_and_(actual.lt(classes));
   const auto histogram = [&](const at::Tensor& which, const at::Tensor& values) {

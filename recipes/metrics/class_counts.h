@@ -7,8 +7,8 @@
 
 namespace precast::recipes {
 
-/// For each class, how often it was predicted, how often it was the target, and how often it was
-/// both.
+/// For each class, the number of samples or pixels that have this class (`actual`), that were
+/// predicted as this class, and for which both are true (`correct`).
 struct ClassCounts {
   /// Rows of [3, classes].
   std::span<const double> correct, predicted, actual;
@@ -22,14 +22,15 @@ struct ClassCounts {
   }
 };
 
-/// Counts predicted and actual classes, int64 tensors of the same shape; elements whose actual
-/// class is not in [0, classes) are ignored. @return [3 * classes] float64: correct, predicted,
-/// actual
+/// Counts each class in `predicted` and `actual`, two int64 tensors of the same shape. Ignores
+/// elements whose actual class is not in [0, classes). @return [3 * classes] float64: correct,
+/// predicted, actual
 [[nodiscard]] at::Tensor count_classes(const at::Tensor& predicted, const at::Tensor& actual,
                                        std::int64_t classes);
 
-/// count_classes() of outputs for TargetKind::class_index or class_mask: the class with the largest
-/// output. @param ignore_index a class of the target that does not count.
+/// Calls count_classes(); the predicted class is the one with the largest output. For
+/// TargetKind::class_index and class_mask. @param ignore_index a class of the target that does not
+/// count.
 [[nodiscard]] at::Tensor count_best_classes(const at::Tensor& outputs, const at::Tensor& target,
                                             std::int64_t ignore_index);
 

@@ -40,7 +40,8 @@ class MeanAveragePrecision final : public Metric {
   }
   [[nodiscard]] bool needs_rows() const override { return true; }
   [[nodiscard]] std::int64_t sums() const override { return 0; }
-  /// For each sample, its outputs, then for each class whether the sample has it.
+  /// Returns a row for each sample: its outputs, then for each class whether the sample has this
+  /// class.
   [[nodiscard]] at::Tensor count(const at::Tensor& outputs, const Batch& batch) const override {
     require_multi_hot(outputs, batch.target());
     return at::cat({outputs.to(at::kDouble), batch.target().gt(0.5).to(at::kDouble)}, 1);
@@ -53,7 +54,7 @@ class MeanAveragePrecision final : public Metric {
       Scored scored;
       for (std::int64_t i = 0; i < samples; ++i) {
         const double* row = values + 2 * classes * i + column;
-        // NaN would break the order, so it ranks last.
+        // NaN would break the sort, so it is replaced by -infinity.
         scored.emplace_back(std::isnan(row[0]) ? -HUGE_VAL : row[0], row[classes] != 0);
       }
       sum += average_precision(scored);

@@ -38,7 +38,7 @@ class Mse final : public ValueMetric {
 class R2 final : public ValueMetric {
  public:
   [[nodiscard]] std::string name() const override { return "r2"; }
-  /// For each sample, its targets, then its outputs.
+  /// Returns a row for each sample: its targets, then its outputs.
   [[nodiscard]] at::Tensor count(const at::Tensor& outputs, const Batch& batch) const override {
     const at::Tensor target = values_like(outputs, batch.target()).to(at::kDouble);
     const std::int64_t samples = outputs.size(0);
@@ -57,7 +57,7 @@ class R2 final : public ValueMetric {
   static double of_column(const at::Tensor& rows, std::int64_t column, std::int64_t width) {
     const double* values = rows.const_data_ptr<double>() + column;
     const std::int64_t samples = rows.size(0);
-    // Relative to the first target, the targets of a constant column are exactly 0.
+    // The first target is subtracted, so that the targets of a constant column are exactly 0.
     const double first = values[0];
     double mean = 0;
     for (std::int64_t i = 0; i < samples; ++i) mean += values[2 * width * i] - first;

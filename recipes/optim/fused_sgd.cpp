@@ -52,8 +52,8 @@ const at::Tensor& first_of(const Groups& groups) {
   return groups[0].parameters[0];
 }
 
-/// Computes the norm of all gradients and whether they are finite, if the step needs this. @return
-/// the clipping factor; undefined without clipping.
+/// If the step needs it, computes the norm of all gradients and checks whether they are finite.
+/// @return the clipping factor; undefined without clipping.
 at::Tensor compute_clip_factor(const Groups& groups, SgdTensors tensors,
                                const Optimizer::ScaledStep& step) {
   const bool clips = std::isfinite(step.max_norm);

@@ -22,14 +22,15 @@ class FusedSgd {
   /// Whether the kernels can update these parameters: float32 parameters on one device with kernels
   /// (a GPU), with gradients in float32, float16 or bfloat16.
   [[nodiscard]] static bool can_step(const Groups& groups);
+  /// Updates the groups' parameters.
   /// @param lr a number, or a tensor as in Optimizer::step_with(). @{
   /// @pre can_step(groups)
   void step(const Groups& groups, double lr, const std::optional<Optimizer::Scaled>& scaled) const;
   void step(const Groups& groups, const at::Tensor& lr,
             const std::optional<Optimizer::Scaled>& scaled) const;
   /// @}
-  /// Like Optimizer::step_scaled(). Checks or clips up to kSgdMostTensors tensors with two more
-  /// launches.
+  /// Like Optimizer::step_scaled(). Checking or clipping takes two more launches for up to
+  /// kSgdMostTensors tensors.
   /// @pre can_step(groups), and the groups contain exactly step.parameters
   void step(const Groups& groups, const Optimizer::ScaledStep& step) const;
 

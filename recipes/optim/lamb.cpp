@@ -71,8 +71,8 @@ class Lamb final : public Optimizer {
   static void subtract(const Tensors& parameters, const Tensors& updates, double lr) {
     at::_foreach_add_(parameters, updates, -lr);
   }
-  /// Rounds once more than the overload for a number, because no operation reads the factor from a
-  /// tensor.
+  /// Rounds once more than the overload above, because no foreach op reads the factor of its second
+  /// operand from a tensor.
   static void subtract(const Tensors& parameters, const Tensors& updates, const at::Tensor& lr) {
     at::_foreach_mul_(updates, lr);
     at::_foreach_sub_(parameters, updates);

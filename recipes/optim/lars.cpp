@@ -35,8 +35,8 @@ class Lars final : public Optimizer {
           at::_foreach_add(group.gradients, group.parameters, group.weight_decay);
       if (group.has_matrices) adapt(updates, group);
       at::_foreach_mul_(updates, lr);
-      // The updates contain the learning rate, so each part of a velocity keeps the rate of its
-      // step.
+      // The learning rate is 1 here, because the updates already contain it: each update enters the
+      // velocity with the rate of its step.
       rule_.step(group, updates, /*lr=*/1.0, /*weight_decay=*/0, scaled);
     });
   }

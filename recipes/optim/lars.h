@@ -20,7 +20,7 @@ struct LarsOptions : MomentumOptions {
 ///   r = trust_coefficient * |p| / (|g| + weight_decay * |p| + epsilon)
 ///   v = momentum * v + lr * r * (g + weight_decay * p);  p -= v
 /// (Nesterov: p -= momentum * v + lr * r * (...)). r is 1 for tensors of fewer than two dimensions
-/// (norms, biases) and where |p| or |g| is 0. With decay_groups `clean`, this is MLPerf's rule: no
+/// (norms, biases), and if |p| or |g| is 0. With decay_groups `clean`, this is MLPerf's rule: no
 /// decay and no adaptation for norms and biases.
 ///
 /// A parameter without a gradient is not changed. When `found_inf` is set, a step changes nothing.

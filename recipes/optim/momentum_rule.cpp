@@ -42,8 +42,8 @@ void MomentumRule::update(const ParameterGroups::Group& group, const Tensors& gr
                           const Rate& lr, double weight_decay,
                           const std::optional<Optimizer::Scaled>& scaled) const {
   const at::TensorList velocities = group.moments.empty() ? at::TensorList() : group.moments[0];
-  // Velocities start at 0, and 0 * momentum + g is g: no parameter needs a special first step,
-  // which a skipped step would have to undo.
+  // Velocities start at 0, and 0 * momentum + g is g. So no parameter needs a special first step,
+  // which would have to be repeated if it is skipped.
   at::_fused_sgd_(group.parameters, gradients, velocities, weight_decay, momentum_, lr,
                   /*dampening=*/0, nesterov_, /*maximize=*/false, /*is_first_step=*/false,
                   /*grad_scale=*/{}, found_inf(scaled));

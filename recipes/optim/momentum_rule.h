@@ -31,7 +31,8 @@ class MomentumRule {
   /// The names of the moments that ParameterGroups must store: "momentum" (the velocity), or none
   /// for momentum 0.
   [[nodiscard]] std::vector<std::string> moments() const;
-  /// @param gradients the gradients of the group's parameters, in the same layout; only read.
+  /// Updates the group's parameters and velocities. @param gradients the gradients of the
+  /// parameters, in the same layout; only read.
   /// @param lr a number, or a tensor as in Optimizer::step_with(). @{
   void step(const ParameterGroups::Group& group, const Tensors& gradients, double lr,
             double weight_decay, const std::optional<Optimizer::Scaled>& scaled) const;

@@ -32,8 +32,8 @@ struct DecayOptions {
 
 /// The parameters of an optimiser, grouped by how they are updated, and for each parameter its
 /// moments (velocity, mean of squares): tensors of the same shape and layout that start at 0. All
-/// optimisers of this folder use it, so decay groups and layouts have the same meaning in each of
-/// them.
+/// optimisers of this folder use this class, so decay groups and layouts have the same meaning in
+/// each of them.
 ///
 /// Borrows the parameters' memory, so create it after the model is on its device. Not thread-safe.
 class ParameterGroups {

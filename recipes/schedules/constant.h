@@ -6,7 +6,7 @@
 
 namespace precast::recipes {
 
-/// After the warm-up, the rate is lr.
+/// After the warm-up, the rate stays at lr.
 [[nodiscard]] std::unique_ptr<Schedule> make_constant(const ScheduleInputs& inputs,
                                                       const WarmupOptions& options);
 

@@ -16,8 +16,8 @@ struct CyclicOptions {
 
 /// The rate is linear from 1e-4 lr at epoch 0 to lr at `lr_peak_epoch`, then linear to 0 at
 /// `epochs` (ffcv-imagenet's get_cyclic_lr; a one-cycle schedule, Smith & Topin 2018).
-/// If the peak is not inside the run, the rate is still the same as with numpy.interp: with a peak
-/// at 0, it starts at lr; a peak at or after `epochs` is never reached.
+/// If the peak is not inside the run, the rate is also the same as with numpy.interp: with a peak
+/// at epoch 0, it starts at lr; with a peak at or after `epochs`, it never reaches lr.
 [[nodiscard]] std::unique_ptr<Schedule> make_cyclic(const ScheduleInputs& inputs,
                                                     const CyclicOptions& options);
 

@@ -39,7 +39,7 @@ class OneCycle final : public Schedule {
   }
 
  private:
-  /// If the peak is at 0 or before it, the rate does not rise.
+  /// If `peak` is 0 or negative, the rate does not rise.
   [[nodiscard]] double rate(double position, double peak, double end) const {
     if (position < peak) return half_cosine(first_, peak_lr_, position / peak);
     return half_cosine(peak_lr_, last_, (position - peak) / (end - peak));

@@ -45,7 +45,7 @@ __attribute__((constructor)) void limit_simd() {
                  best.data());
     ::_exit(2);
   }
-  // Better sets have lower bits.
+  // In Highway, better instruction sets have lower bits.
   hwy::DisableTargets(found->bit - 1);
 }
 
@@ -56,7 +56,7 @@ extern "C" int sched_getaffinity(pid_t process, std::size_t size, cpu_set_t* set
   if (cores.empty()) {
     const long written = ::syscall(SYS_sched_getaffinity, process, size, set);
     if (written < 0) return -1;
-    // Like the C library, clears the rest of the set, which the kernel does not change.
+    // The kernel sets only the first bytes. Like the C library, clear the others.
     std::memset(reinterpret_cast<char*>(set) + written, 0,
                 size - static_cast<std::size_t>(written));
     return 0;

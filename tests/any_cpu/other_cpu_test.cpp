@@ -1,4 +1,4 @@
-// The environment variables that tests/any_cpu/run sets.
+// Tests the library that tests/any_cpu/run preloads.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 namespace precast::test {
 namespace {
 
-/// The output of print_cpu with these variables set; its exit code if it fails.
+/// Runs print_cpu with these variables set. @return its output, or its exit code if it fails.
 std::string printed(std::vector<std::string> environment) {
   environment.emplace_back("LD_PRELOAD=" OTHER_CPU);
   Program program({PRINT_CPU}, std::move(environment));

@@ -58,13 +58,13 @@ class NumberedSource {
 
   void begin_epoch(const EpochRequest& request) {
     request_ = request;
-    made_ = 0;
+    produced_ = 0;
   }
   std::optional<data::HostBatch> next() {
-    if (made_ == kBatches) return std::nullopt;
-    if (made_ == bad_) throw DataError("damaged");
+    if (produced_ == kBatches) return std::nullopt;
+    if (produced_ == bad_) throw DataError("damaged");
     data::HostBatch batch;
-    const std::int64_t first = request_.epoch * 1000 + made_ * kBatchSize;
+    const std::int64_t first = request_.epoch * 1000 + produced_ * kBatchSize;
     for (std::int64_t i = 0; i < kBatchSize; ++i)
       batch.sample_ids.push_back(static_cast<std::uint64_t>(first + i));
     const auto side = static_cast<std::size_t>(request_.image_size_px);
@@ -81,7 +81,7 @@ class NumberedSource {
         batch.fields[f].data[i] = value_of(batch.sample_ids[i / row], f, i % row);
     }
     batch.memory = memory;
-    ++made_;
+    ++produced_;
     return batch;
   }
   [[nodiscard]] bool ready() { return random_() % 4 != 0; }
@@ -91,7 +91,7 @@ class NumberedSource {
   std::int64_t bad_;
   std::mt19937 random_;
   EpochRequest request_;
-  std::int64_t made_ = kBatches;
+  std::int64_t produced_ = kBatches;
 };
 
 }  // namespace precast::test

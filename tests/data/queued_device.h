@@ -25,16 +25,16 @@ enum class Pace {
   random
 };
 
-/// A fault that a QueuedDevice makes, to check that a test detects it.
+/// A deliberate fault of a QueuedDevice, which the tests must detect.
 enum class Fault { none, query_lies, no_block_consumer, no_record_stream, no_synchronize };
 
 inline constexpr std::byte kPoison{0xDB};
 
 /// Simulates a device in host memory, with a copy stream and a consumer's stream. The work of a
-/// stream runs in order, as late as its Pace allows. Memory is allocated as by CUDA's caching
-/// allocator: a released block can be reused by the copy stream's next work immediately, while the
-/// consumer's stream may still have to read it, unless record_stream() was called. The copy stream
-/// fills new memory with kPoison. Not thread-safe; must outlive its memory.
+/// stream runs in order, at times that depend on its Pace. Memory is allocated as by CUDA's caching
+/// allocator: the copy stream's next work can reuse a released block immediately, even if the
+/// consumer's stream has not read it yet; record_stream() prevents this. The copy stream fills new
+/// memory with kPoison. Not thread-safe; must outlive its memory.
 class QueuedDevice {
  public:
   struct Options {

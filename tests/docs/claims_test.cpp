@@ -79,8 +79,8 @@ TEST(DocumentsTest, LinksLeadToFilesAndHeadings) {
   EXPECT_GT(anchors, 20);
 }
 
-/// The params of libffcv/ffcv-imagenet's train_imagenet.py, and the two additional keys in its
-/// configuration files.
+/// The keys that train_imagenet.py of libffcv/ffcv-imagenet declares, and the two keys that only
+/// its configuration files use.
 TEST(FromFfcvTest, NamesEveryKeyOfThePublishedScript) {
   const std::string text = read_text(kSource / "docs/from_ffcv.md");
   for (const char* key : {"model.arch",

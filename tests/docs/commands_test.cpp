@@ -23,7 +23,7 @@ namespace {
 using std::filesystem::path;
 
 const path kSource = test::source_dir();
-/// The sections of a recipe.
+/// A pattern that matches the sections of a recipe.
 const std::string kSections =
     "(model|resolution|data|order|lr|schedule|loss|logging|validation|training|dist|pipeline|"
     "optimizer|checkpoint)";
@@ -65,8 +65,8 @@ class DocumentTest : public testing::TestWithParam<std::string> {
         bash("$SOURCE_FOLDER/tests/docs/sandbox.sh $SOURCE_FOLDER $BUILD_FOLDER " + GetParam());
     ASSERT_EQ(made.code, 0) << made.text;
   }
-  /// Runs the commands as written, with the stand-ins. They end with `exit 0`, because the
-  /// condition of a last `a && b` may be false.
+  /// Runs the commands as written, with the stand-ins. Appends `exit 0`, because a
+  /// last line of the form `a && b` fails if `a` is false.
   void expect_runs(const Quoted& quoted, const std::string& commands) {
     make_sandbox();
     if (HasFatalFailure()) return;
@@ -101,7 +101,7 @@ void DocumentTest::try_block(const Quoted& block) {
       << block.text;
 }
 
-/// Checks the options in lines that cannot be run.
+/// Checks the commands of a synopsis line by line: their options must exist.
 void DocumentTest::try_usage(const Quoted& block) {
   Quoted line = block;
   std::istringstream lines(block.text);
@@ -109,8 +109,8 @@ void DocumentTest::try_usage(const Quoted& block) {
     if (line.text.starts_with("precast ")) try_synopsis(line);
 }
 
-/// Checks a recipe, a sweep or a table. A comment in its first line may give a file name, which
-/// later commands can use.
+/// Checks a recipe, a sweep or a table. If the first line is a comment with a file name, the text
+/// is saved under this name for later commands.
 void DocumentTest::try_yaml(const Quoted& block) {
   std::smatch name;
   make_sandbox();
@@ -133,8 +133,8 @@ void DocumentTest::try_yaml(const Quoted& block) {
 void DocumentTest::try_span(const Quoted& span) {
   const std::string text = std::regex_replace(span.text, std::regex("^([A-Z_]+=\\S+ )+"), "");
   const std::string program = text.substr(0, text.find(' '));
-  // Some commands cannot be run: words in capitals and dots are placeholders, and a command with
-  // only options lacks its arguments. examples_test builds the plug-ins.
+  // These commands cannot be run: words in capitals, `...` and `<` mark placeholders, and a command
+  // with only options lacks its arguments. Plug-ins are built by examples_test, but not here.
   const bool synopsis =
       matches(text,
               "\\.\\.\\.|\\[-|<| [A-Z]+( |$)| (IN|A)\\.beton|\\.so\\b|my_net|salt_and_pepper") ||
@@ -153,7 +153,8 @@ void DocumentTest::try_span(const Quoted& span) {
     return expect_runs(span, text);
 }
 
-/// Checks a key of recipes. Some of ffcv-imagenet's keys are accepted, but not listed.
+/// Checks that a recipe's key exists. `--help-keys` does not list all accepted keys of
+/// ffcv-imagenet.
 void DocumentTest::try_key(const Quoted& span) {
   make_sandbox();
   if (help_.empty()) help_ = bash("$BUILD_FOLDER/bin/precast train --help-keys").text;

@@ -24,6 +24,7 @@ bool is_fence(std::string_view line) {
   return line.substr(indent(line)).starts_with("```");
 }
 
+/// Appends the spans of `text` to `all`.
 /// @param text a paragraph or a row of a table; `line` is the number of its first line.
 void add_spans(const std::string& text, int line, std::vector<Quoted>& all) {
   const bool row = text.starts_with("|");
@@ -31,7 +32,7 @@ void add_spans(const std::string& text, int line, std::vector<Quoted>& all) {
     const std::size_t end = text.find('`', at + 1);
     if (end == text.npos) return;
     const auto newlines = std::count(text.begin(), text.begin() + static_cast<long>(at), '\n');
-    // In the first column, only one bar comes before the span: the first bar of the row.
+    // A span in the first column has only one bar before it: the bar that begins the row.
     const bool first =
         row && std::count(text.begin(), text.begin() + static_cast<long>(at), '|') == 1;
     Quoted span{Quoted::Kind::span, "", text.substr(at + 1, end - at - 1),

@@ -7,31 +7,33 @@
 
 namespace precast::test {
 
-/// A piece of a document that a reader would copy.
+/// A block or a span of code in a document.
 struct Quoted {
-  /// block: between two ``` lines, without the fence's indentation. span: between two backticks of
-  /// a paragraph, with newlines replaced by spaces, or of a table row, with \| replaced by |.
+  /// block: the lines between two ``` fences, without the fence's indentation. span: the text
+  /// between two backticks. In a paragraph, newlines are replaced by spaces; in a row of a table,
+  /// \| by |.
   enum class Kind { block, span };
   Kind kind;
   /// For a block: the word after ```, or empty.
   std::string language;
   std::string text;
-  /// The line of its first character, from 1.
+  /// The line of its first character, counted from 1.
   int line;
-  /// A span in the first column of a table.
+  /// Whether it is a span in the first column of a table.
   bool first_column = false;
 };
 
-/// @return the blocks and spans of a Markdown text, in its order.
+/// @return the blocks and spans of a Markdown text, in the order of the text.
 std::vector<Quoted> quoted_in(std::string_view markdown);
 
-/// @return the anchors of the headings, in their order, as GitHub makes them: without links and
-/// formatting, in lower case, with hyphens for spaces and without other punctuation than `-` and
-/// `_`; the second heading with the same anchor gets the suffix `-1`, the third `-2`.
+/// @return the anchors that GitHub creates for the headings, in the order of the text. An anchor
+/// has no links or formatting, is in lower case, has hyphens for spaces, and contains no
+/// punctuation except `-` and `_`. If headings have the same anchor, the second gets the suffix
+/// `-1`, the third `-2`.
 std::vector<std::string> anchors_in(std::string_view markdown);
 
-/// @return the paths of the documents of a tree, relative to it: every .md file that is not in a
-/// hidden folder, a build folder or a folder of runs.
+/// @return the paths of all .md files of a tree, relative to `tree`, except those in hidden
+/// folders, build folders and folders of runs.
 std::vector<std::string> documents(const std::filesystem::path& tree);
 
 /// @return the numbers of lines that are indented like code and begin with `word`.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # usage: sandbox.sh SOURCE_FOLDER BUILD_FOLDER DOCUMENT
-# Creates in the current folder all files that the commands of the documents name, as small as possible.
+# Creates small versions of all files that the commands of the documents name, in the current folder.
 set -euo pipefail
 source_folder=$1 build_folder=$2 document=$1/$3
 PATH=$build_folder/bin:$PATH

@@ -5,10 +5,10 @@
 set -eo pipefail
 : "${SOURCE_FOLDER:?}" "${BUILD_FOLDER:?}"
 PATH=$BUILD_FOLDER/bin:/usr/bin:/bin
-export DATA=.   # of the Slurm script
+export DATA=.   # the Slurm script reads it
 
 precast() {
-  # The sandbox has its own Fashion-MNIST.
+  # Removes the folder of Debian's Fashion-MNIST, because the sandbox has its own, smaller files.
   set -- "${@/#\/usr\/share\/datasets\/fashion-mnist\//}"
   local more=() all="$*"
   # examples_test builds skeletons and trains with them; here, only the recipe is checked.
@@ -55,7 +55,8 @@ precast() {
   esac
   case " $all " in *' --dry-run '*) more=() ;; esac
   if [[ " $* ${more[*]} " == *' --dry-run '* ]]; then
-    # The documents' datasets have more samples than a step needs, and their hosts have more GPUs.
+    # A dry run without GPUs accepts any number of ranks. The sandbox's datasets are repeated, because they have fewer
+    # samples than a step on many ranks needs.
     local -x CUDA_VISIBLE_DEVICES=
     if [[ $1 != bench && $all != *zmq://* && $all != *train?samples* ]]; then more+=(--data.repeats=600); fi
   fi
@@ -67,10 +68,10 @@ torchrun() {
   while (($#)) && [[ $1 != precast ]]; do shift; done
   precast "${@:2}" --dist.nproc=1
 }
-# Slurm: its argument must be a valid script.
+# Slurm: only the syntax of the script is checked.
 sbatch() { bash -n "$1"; }
 scontrol() { :; }
-# Docker: the command of a container runs without a container.
+# Docker: the container's command runs without a container.
 docker() {
   [[ -f $SOURCE_FOLDER/Dockerfile ]]
   if [[ $1 == run ]]; then

@@ -89,8 +89,8 @@ TEST_F(ExamplesTest, GradientNoiseResumesExactly) {
       plugin);
   EXPECT_THAT(train(options), HasSubstr("\"top_1\""));
   shell("grep -l gradient_noise runs/r/checkpoints/*/state.json");
-  // As if the run had been killed in the second epoch. If it drew the random numbers of the first
-  // steps again, its final weights would be different.
+  // Restores the state of a run that was killed in the second epoch. If the resumed run drew the
+  // random numbers of the first steps again, its final weights would differ.
   shell(
       "cd runs/r && mv final_weights.safetensors whole.safetensors && rm -r "
       "checkpoints/$(ls checkpoints | sort -V | tail -1)");
@@ -131,7 +131,7 @@ class SkeletonTest : public ExamplesTest, public testing::WithParamInterface<std
 
 TEST_P(SkeletonTest, BuildsAndPassesItsOwnTest) {
   NEEDS_TORCH;
-  // A name that the skeleton might use itself.
+  // The skeleton's code could also use the name `options` itself.
   shell(fmt::format("precast new plugin options --kind {}", GetParam()));
   shell(
       fmt::format("cd options && '{}' -S . -B build -DCMAKE_BUILD_TYPE=Release "

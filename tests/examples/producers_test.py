@@ -22,7 +22,7 @@ HAS_ZMQ = importlib.util.find_spec("zmq") is not None or (DEBIAN / "zmq").is_dir
 
 if importlib.util.find_spec("numpy") is None:
     sys.exit(77)
-import numpy as np  # noqa: E402 after the check that it is there
+import numpy as np  # noqa: E402 imported after the check above
 
 
 class ProducersTest(unittest.TestCase):
@@ -70,8 +70,9 @@ class ProducersTest(unittest.TestCase):
         return (self.folder / "runs" / run / "final_weights.safetensors").read_bytes()
 
     def check(self, script, place, address, more=(), at_end=()):
-        """more: additional arguments of the producer for the resumed run; at_end: the same if a run resumes at the end
-        of the first epoch."""
+        """Kills one run and stops another, and resumes both: their weights must equal those of an uninterrupted run.
+
+        more, at_end: additional arguments of the producer when the killed run and the stopped run are resumed."""
         producer = self.producer(script, place)
         self.train("whole", address)
         self.assertEqual(producer.wait(60), 0)
@@ -84,7 +85,7 @@ class ProducersTest(unittest.TestCase):
         self.train("resumed", address, "--checkpoint.every_steps=2", "--checkpoint.resume=auto")
         self.assertEqual(resumed.wait(60), 0)
         self.assertEqual(self.weights("resumed"), self.weights("whole"))
-        # This run is asked to stop during the evaluation after the first epoch.
+        # This run is stopped during the evaluation after the first epoch.
         stopped = self.producer(script, place)
         self.train("stopped", address, f"--validation.batch_size={BATCH}", code=85,
                    PRECAST_FAILPOINTS="evaluator.before_batch=term@1")
@@ -102,8 +103,8 @@ class ProducersTest(unittest.TestCase):
     @unittest.skipUnless(HAS_ZMQ, "needs pyzmq")
     def test_zmq(self):
         path = self.folder / "socket"
-        # The producer starts at an earlier batch than the run needs. The run needs batch 1 of epoch 1, or an earlier
-        # batch if it was killed before its last checkpoint was complete.
+        # The resumed run needs batch 1 of epoch 1, or an earlier batch if it was killed before its last checkpoint was
+        # complete. The producer starts at a still earlier batch.
         self.check("zmq_producer.py", f"ipc://{path}", f"zmq://{path}", more=(0, 2), at_end=(0, BATCHES))
 
     @unittest.skipUnless(HAS_ZMQ, "needs pyzmq")

@@ -80,7 +80,7 @@ struct Reference {
     return dot(left, left) / (2 * static_cast<double>(y.size())) + lambda * penalty;
   }
 
-  /// Coordinate descent from `w` until nothing changes.
+  /// Runs coordinate descent from `w` until no coefficient changes by more than 1e-12.
   void solve(Vector& w, double lambda) const {
     const auto n = static_cast<double>(y.size());
     Vector left = residuals(w);
@@ -147,7 +147,8 @@ class SparseRegressionTest : public testing::Test {
     return folder_ / "data.beton";
   }
 
-  /// @param options alternating names (`--name`) and values; they replace the defaults below.
+  /// Runs the example. @param options alternating names (`--name`) and values; they replace the
+  /// defaults below.
   Result solve(const std::vector<std::string>& options) {
     std::map<std::string, std::string> values = {
         {"--lambdas", "5"},      {"--l1-ratio", "0.9"},   {"--batch-size", "32"},
@@ -162,7 +163,8 @@ class SparseRegressionTest : public testing::Test {
     return run(arguments);
   }
 
-  /// The coefficients of each lambda in units of the features, without the intercept.
+  /// Returns the coefficients for each lambda, without the intercept. They apply to features that
+  /// are not standardised.
   static std::vector<Vector> coefficients(const std::filesystem::path& path) {
     const NpyArray array = read_npy(path);
     const auto width = static_cast<std::size_t>(array.shape[1]);

@@ -134,7 +134,7 @@ def run_whole(arguments, seconds):
 
 
 def kill_after_steps(arguments, folder, steps):
-    """Sends SIGKILL to every process of the table as soon as its rows have logged that many steps."""
+    """Sends SIGKILL to every process of the table as soon as its rows have logged `steps` steps."""
     process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, env={**os.environ, "OMP_NUM_THREADS": "1"})
     logged = 0
     while logged < steps:

@@ -42,7 +42,7 @@ void check(const data::BetonReader& reader, std::uint64_t sample, std::size_t fi
 }  // namespace
 
 void beton(Input input) {
-  // FFCV's smallest page is larger than a useful input.
+  // FFCV's smallest page is larger than a useful input of a fuzzer.
   const data::BetonReader reader(input, "input", {.min_page_bytes = 64});
   const bool hashed = !reader.sums().empty();
   std::size_t read_bytes = 0;

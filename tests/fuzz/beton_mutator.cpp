@@ -1,5 +1,5 @@
 // Changes the numbers on which a .beton file depends. Header, metadata and allocation table are
-// between kilobytes of zeros, so random changes of bytes rarely hit them.
+// separated by kilobytes of zeros, so random changes of bytes rarely hit them.
 #include <algorithm>
 #include <array>
 #include <cstdint>

@@ -23,8 +23,8 @@ struct Size {
   int width = 0;
 };
 
-/// The size in the first start-of-frame marker, as the metadata of a dataset would contain it; none
-/// if there is no marker.
+/// The size in the first start-of-frame marker, as the metadata of a dataset would contain it;
+/// nothing if there is no marker.
 std::optional<Size> declared_size(Input jpeg) {
   for (std::size_t i = 0; i + 8 < jpeg.size(); ++i) {
     const auto at = [&](std::size_t offset) { return std::to_integer<int>(jpeg[i + offset]); };
@@ -35,7 +35,8 @@ std::optional<Size> declared_size(Input jpeg) {
   return std::nullopt;
 }
 
-/// A region chosen by the last bytes of the input, which have no meaning after the end of a JPEG.
+/// The region that the last bytes of the input choose. Bytes after the end of a JPEG have no other
+/// meaning.
 Rect chosen_region(Input input, Size size) {
   std::array<std::uint16_t, 4> numbers{};
   if (input.size() >= sizeof numbers) {
@@ -51,7 +52,7 @@ Rect chosen_region(Input input, Size size) {
 
 using Pixels = std::vector<std::uint8_t>;
 
-/// The pixels, or none if the decoder rejects the JPEG.
+/// The pixels, or nothing if the decoder rejects the JPEG.
 std::optional<Pixels> decode(JpegDecoder& decoder, Input jpeg, Size size, const Rect& region) {
   try {
     return copy_of(decoder.decode(jpeg, size.height, size.width, region));
@@ -74,8 +75,8 @@ std::vector<std::byte> good_jpeg() {
   return file;
 }
 
-/// Checks that `decoder` decodes valid images like a new decoder, twice, whatever it decoded
-/// before.
+/// Checks that `decoder`, whatever it decoded before, decodes a valid image twice like a new
+/// decoder.
 void check_still_good(JpegDecoder& decoder) {
   static const std::vector<std::byte> good = good_jpeg();
   constexpr Rect kPart{3, 5, 9, 11};
@@ -110,7 +111,7 @@ void check_part_of_whole(JpegDecoder& decoder, Input jpeg, Size size, const Rect
   }
 }
 
-/// Checks that the complete image is decoded or rejected as by libjpeg, and that a region is the
+/// Checks that the complete image equals libjpeg's or that both reject it, and that a region is the
 /// same with and without checkpoints.
 void check_beside_libjpeg(JpegDecoder& decoder, Input jpeg, Size size, const Rect& region,
                           const std::optional<Pixels>& pixels) {

@@ -25,7 +25,7 @@ using Pixels = std::vector<std::uint8_t>;
 /// Larger images would take more than a second, which is too slow for fuzzing.
 constexpr int kMaxPx = 256;
 
-/// Takes numbers from the end of the input; bytes after the end of a JPEG have no meaning.
+/// Takes numbers from the end of the input: bytes after the end of a JPEG have no other meaning.
 class Choices {
  public:
   explicit Choices(Input input) : input_(input) {}

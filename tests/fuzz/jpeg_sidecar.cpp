@@ -14,7 +14,7 @@ namespace {
 using namespace precast::data;
 
 constexpr char kFingerprint[] = "3031323334353637";
-/// Positions and sizes as FORMAT.md gives them. @{
+/// Positions and sizes from FORMAT.md. @{
 constexpr std::size_t kHashAt = 8, kHashedFrom = 16, kFingerprintAt = 16, kSamplesAt = 32,
                       kTableAt = 40, kHeaderBytes = 48, kEntryBytes = 16;
 /// @}

@@ -1,5 +1,5 @@
 // make_seeds FOLDER: writes FOLDER/<target>/<name>, small valid files from which the fuzzer starts.
-// They are made from the goldens and from configs/.
+// It creates them from the goldens and from configs/.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -21,8 +21,8 @@
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/data/beton/small_pages.h"
-#include "tests/data/outside/made_message.h"
-#include "tests/data/ring/made_ring.h"
+#include "tests/data/outside/test_message.h"
+#include "tests/data/ring/test_ring.h"
 #include "tests/data/sources/sample_images.h"
 #include "tests/support/paths.h"
 #include "tests/support/text_file.h"
@@ -135,8 +135,8 @@ void make_betons(const fs::path& to) {
   for (const auto& item : fs::directory_iterator(test::golden_dir() + "/beton")) {
     if (item.path().extension() != ".gz") continue;
     const std::string name = item.path().stem().stem();
-    // Skipped: a file does not say where the values of custom fields are, and the files `overflow`
-    // have half a megabyte, which is too large for a seed.
+    // Skips files with custom fields, because a file does not say where their values are, and the
+    // files `overflow`, because half a megabyte is too large for a seed.
     if (name.starts_with("custom") || name.starts_with("overflow")) continue;
     const Bytes seed = compact(test::golden_beton(name), 3);
     const data::BetonReader check(seed, name);
@@ -202,7 +202,7 @@ void make_sidecars(const fs::path& to) {
 
 /// Writes a segment with a batch and the end of its pass, and a producer's message.
 void make_rings(const fs::path& to) {
-  test::MadeRing ring;
+  test::TestRing ring;
   put(to / "ring" / "segment", ring.bytes());
   const data::RingReplyMessage welcome{.kind = 1, .cell = 1, .sequence = 2};
   put(to / "ring" / "welcome", std::as_bytes(std::span(&welcome, 1)));
@@ -211,7 +211,7 @@ void make_rings(const fs::path& to) {
 /// Writes messages: batches with and without a position, and an end.
 void make_outside_messages(const fs::path& to) {
   const fs::path folder = to / "outside_message";
-  const test::MadeBatch batch(2);
+  const test::TestBatch batch(2);
   put(folder / "batch", batch.message());
   put(folder / "position", batch.message(data::RingPosition{.epoch = 1, .batch = 2}));
   put(folder / "end", test::raw_message(R"({"end":"reason"})"));

@@ -49,8 +49,8 @@ std::vector<std::byte> with_header(Input input) {
 
 }  // namespace
 
-/// Parses the input as a message, and as a header with data, because most changes of a header also
-/// change its size.
+/// Parses the input as a message, and also as a header with data: in a message, most changes of the
+/// header make its stated size wrong.
 void outside_message(Input input) {
   try {
     parse(input);

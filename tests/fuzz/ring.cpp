@@ -17,8 +17,8 @@ using namespace precast::data;
 /// More items would only run the same code again.
 constexpr std::uint64_t kMaxItems = 4;
 
-/// Reads an item, so that sanitizers detect data outside the segment. Data outside the data area is
-/// a finding.
+/// Reads an item, so that sanitizers detect data outside the segment. Throws if an output is
+/// outside the data area.
 void touch_item(Input memory, const RingHeader& header, const RingItem& item) {
   const std::byte* const begin = memory.data() + header.data_offset;
   touch(std::as_bytes(std::span(item.sample_ids)));

@@ -4,7 +4,7 @@
 
 namespace precast::fuzz {
 
-/// Touches every byte of every tensor. @throws std::logic_error if the bytes of a tensor do not
+/// Reads every byte of every tensor. @throws std::logic_error if the bytes of a tensor do not
 /// fill its shape.
 void check_records(const TensorArchive& archive);
 

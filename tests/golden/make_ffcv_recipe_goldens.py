@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""Makes golden/ffcv_recipes.json: what FFCV's two examples do in each iteration of their runs.
+"""Writes golden/ffcv_recipes.json: learning rates and image sizes of FFCV's two examples.
 
     pip install torchvision==0.26.0 numpy
     python tests/golden/make_ffcv_recipe_goldens.py
 
-Twins of two schedules of libffcv/ffcv. One is that of examples/imagenet/train_imagenet.py in the
-first release (2022-01-14), with the values of its twelve YAML files. For each run: the iterations
-of an epoch and, for each epoch, the side of the images, the first and the last learning rate, and
-the CRC-32 of the learning rates of all iterations as little-endian float64. For each network: the
-parameters that do not decay. The other is examples/cifar/train_cifar.py: the learning rate of each
-iteration.
+The script reimplements two schedules of libffcv/ffcv:
+
+- examples/imagenet/train_imagenet.py of the first release (2022-01-14), with the values of its twelve YAML files. For
+  each run, the file contains the number of iterations of an epoch and, for each epoch, the side of the images, the
+  first and the last learning rate, and the CRC-32 of the learning rates of all iterations as little-endian float64. For
+  each network, it contains the names of the parameters without weight decay.
+- examples/cifar/train_cifar.py: the learning rate of each iteration.
 """
 
 import json
@@ -37,7 +38,7 @@ def side_at(epoch, ramp):
 
 
 def run(epochs, network):
-    """A distributed sampler repeats samples until each rank has the same number."""
+    """Returns the epochs of a run. Like a DistributedSampler, repeats samples until all ranks have equally many."""
     samples = -(-TRAIN_IMAGES // network["ranks"])
     iterations = samples // network["batch"]
     rows = []
@@ -50,7 +51,7 @@ def run(epochs, network):
 
 
 def cifar10():
-    """One triangle over all iterations; the last, incomplete batch of an epoch is dropped."""
+    """Returns one triangle over all iterations. The last, incomplete batch of an epoch is dropped."""
     lr, peak, epochs, iterations = 0.5, 5, 24, 50000 // 512
     at = np.arange(epochs * iterations)
     shares = np.interp(at, [0, peak * iterations, epochs * iterations], [0, 1, 0])

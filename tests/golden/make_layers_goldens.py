@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Makes golden/layers.json, what Python's torch.nn.Sequential of two networks is and computes.
+"""Writes golden/layers.json: tensors, logits and gradients of two networks built with torch.nn.Sequential.
 
     pip install torch==2.11.0 torchvision==0.26.0 numpy
     python tests/golden/make_layers_goldens.py
 
-tests/models/described_test.cpp has the same networks; one is that of configs/cifar10/rn9.yaml. The
-checksum of seed 7 holds on CPUs with AVX2. Logits and gradients are computed in float64.
+tests/models/described_test.cpp describes the same networks; one is that of configs/cifar10/rn9.yaml. The checksum of
+the weights drawn with seed 7 is valid on CPUs with AVX2. Logits and gradients are computed in float64.
 """
 
 import json
@@ -30,7 +30,7 @@ class Residual(nn.Module):
 
 
 class Branch(nn.Module):
-    """A residual with nothing beside it."""
+    """A residual block with an identity shortcut."""
 
     def __init__(self, layers):
         super().__init__()
@@ -67,7 +67,7 @@ class Times(nn.Module):
 
 
 def resnet9():
-    """The network of FFCV's CIFAR-10 example."""
+    """Returns the network of FFCV's CIFAR-10 example."""
     return nn.Sequential(
         *unit(3, 64), *unit(64, 128, kernel=5, stride=2, padding=2),
         Branch(nn.Sequential(*unit(128, 128), *unit(128, 128))),

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Makes the goldens of recipes/methods and losses/bce from Composer, timm and torchvision.
+"""Writes the goldens of methods and of the loss `bce` from Composer, timm and torchvision.
 
     pip install torch==2.11.0 torchvision==0.26.0 timm==1.0.31 numpy
     pip download --no-deps mosaicml==0.32.1 && unzip mosaicml-*.whl -d composer
     python tests/golden/make_method_goldens.py composer
 
-Writes recipes/methods.json beside this file. Composer's files are imported one by one, without its
-packages' __init__, which want far more than they need: a name that is not computed with is a
-stand-in.
+Writes recipes/methods.json to the folder of this script. Composer's modules are imported one by one, without the
+__init__ files of its packages, which import many more dependencies. Names that such a file would define are replaced
+with empty classes.
 """
 
 import functools
@@ -34,7 +34,7 @@ FOLDER = pathlib.Path(__file__).parent / "recipes"
 
 
 class Bare(types.ModuleType):
-    """A package without its __init__."""
+    """A package without its __init__; every name is an empty class."""
 
     def __getattr__(self, name):
         if name.startswith("__"):
@@ -43,7 +43,7 @@ class Bare(types.ModuleType):
 
 
 def composer(root):
-    """Makes `import composer.x.y` find single files."""
+    """Registers packages without their __init__, so that `import composer.x.y` imports a single file."""
     for name in ["", "core", "loggers", "utils", "optim", "loss", "models", "trainer",
                  "algorithms", "algorithms.sam", "algorithms.selective_backprop",
                  "algorithms.layer_freezing", "algorithms.squeeze_excite",
@@ -78,7 +78,7 @@ def bce_goldens():
         smoothing = options.get("label_smoothing", 0.0)
         loss = BinaryCrossEntropy(smoothing, options.get("target_threshold"),
                                   sum_classes=options.get("sum_classes", False))
-        # Mixed like in timm: each sample with its counterpart in the flipped batch.
+        # Mixed as in timm: each sample with its counterpart in the reversed batch.
         mixed = mixup_target(labels, 10, lam=0.7, smoothing=smoothing)
         cases.append({"options": options, "indices": loss(logits, labels).item(),
                       "mixed": loss(logits, mixed).item()})
@@ -93,7 +93,7 @@ def freezing_goldens():
     cases = []
     for epochs, start, level in [(10, 0.5, 1.0), (7, 0.0, 0.6), (9, 0.25, 1.0)]:
         frozen = []
-        for epoch in range(epochs):  # what was frozen at the end of the epoch before
+        for epoch in range(epochs):  # the parameters that are frozen at its beginning
             model = torchvision.models.resnet18()
             optimizer = torch.optim.SGD(model.parameters(), lr=1)
             if epoch > 0:
@@ -105,7 +105,7 @@ def freezing_goldens():
 
 
 def sam_goldens():
-    """Six steps of a linear classifier of the mean colour, as tests/support/fake_parts.h has it."""
+    """Takes six steps with a linear classifier of the mean colour, like LinearModel in tests/support/fake_parts.h."""
     module = part("algorithms.sam.sam")
     cases = []
     for rho, interval in [(0.5, 1), (0.2, 3)]:
@@ -129,7 +129,7 @@ def sam_goldens():
 
 
 def agc_goldens():
-    """The toy model's gradients by timm; the third case is decided by its eps."""
+    """Clips the toy model's gradients with timm. In the third case, eps determines the result."""
     cases = []
     for threshold, epsilon in [(0.01, 1e-3), (0.7, 1e-3), (0.3, 0.9)]:
         parameters = toy_parameters()
@@ -141,8 +141,8 @@ def agc_goldens():
 
 
 def ghost_goldens():
-    """Composer's layer: a training step, its gradients, then an evaluation. The samples have
-    different means, so that chunks of other samples have other statistics."""
+    """Runs a training step of Composer's layer, with gradients, and then an evaluation. The samples have different
+    means, so that chunks of different samples have different statistics."""
     module = part("algorithms.ghost_batchnorm.ghost_batchnorm")
     cases = []
     for samples, size in [(8, 8), (8, 4), (7, 3), (9, 4), (5, 1)]:
@@ -197,7 +197,7 @@ def resize_goldens():
                 batch_set_item=lambda key, value: key == 0 and sizes.append(value.shape[3]))
             method.apply(None, state)
         cases.append({"options": options, "sizes": sizes})
-    oblong = []  # the width is pinned, the height follows it
+    oblong = []  # the width is given, and the height is scaled by the same factor
     for height, width in [(90, 62), (61, 97), (33, 200)]:
         small, _ = module.resize_batch(torch.zeros(1, 1, height, width), torch.zeros(1),
                                        round(width * 0.5 / 4) * 4 / width, "resize")
@@ -208,8 +208,8 @@ def resize_goldens():
 
 
 def swa_goldens():
-    """Composer's SWA on a batch norm that is set to noise every epoch, its AveragedModel told to
-    average batch statistics too, as precast does."""
+    """Runs Composer's SWA on a batch norm whose tensors are set to noise in every epoch. Like precast, it averages the
+    batch statistics, too."""
     module, core = part("algorithms.swa.swa"), sys.modules["composer.core"]
     module.AveragedModel = functools.partial(torch.optim.swa_utils.AveragedModel, use_buffers=True)
     cases = []
@@ -232,7 +232,7 @@ def swa_goldens():
 
 
 def excite_convolutions(module, latent_channels, min_channels):
-    """What apply_squeeze_excite does, without Composer's module surgery."""
+    """Does the same as apply_squeeze_excite, without Composer's module surgery."""
     wrapper = part("algorithms.squeeze_excite.squeeze_excite").SqueezeExciteConv2d
     for name, child in list(module.named_children()):
         if isinstance(child, torch.nn.Conv2d):
@@ -277,7 +277,7 @@ def depth_goldens():
 
 
 def scale_goldens():
-    """Composer's schedulers, asked before each step, with scale_schedule_ratio."""
+    """Calls Composer's schedulers before each step, with scale_schedule_ratio."""
     module, core = part("optim.scheduler"), sys.modules["composer.core"]
     cases = []
     for epochs, ratio, steps in [(8, 0.5, 4), (6, 1.5, 3), (10, 0.3, 7)]:
@@ -289,7 +289,7 @@ def scale_goldens():
                 ("cosine", 2, module.CosineAnnealingWithWarmupScheduler("2ep", whole)),
                 ("poly", 2, module.PolynomialWithWarmupScheduler("2ep", 2, whole)),
                 ("constant", 2, module.ConstantWithWarmupScheduler("2ep", 1.0, whole)),
-                # As `cyclic`, which starts at 1e-4 of its rate and not at 0.
+                # Like precast's `cyclic`, which however starts at 1e-4 of its rate instead of 0.
                 ("cyclic", 2, module.LinearWithWarmupScheduler("2ep", 1.0, 0.0, whole))]:
             rates = [scheduler(types.SimpleNamespace(
                 max_duration=core.Time(scaled, core.TimeUnit.EPOCH), dataloader_len=steps,
@@ -300,7 +300,7 @@ def scale_goldens():
 
 
 class Now:
-    """As much of Composer's Timestamp as its schedulers ask: steps."""
+    """The part of Composer's Timestamp that its schedulers use: the number of steps."""
 
     def __init__(self, step, core):
         self.time = core.Time(step, core.TimeUnit.BATCH)
@@ -313,7 +313,7 @@ class Now:
 
 
 def mixing_goldens():
-    """torchvision's MixUp and CutMix with given draws; timm's choice between the two."""
+    """Applies torchvision's MixUp and CutMix with given draws, and samples timm's choice between the two."""
     labels = torch.tensor([0, 1, 1, 4])
     images = noise_tensor(6, (4, 3, 8, 12), 4)
     mixups, cutmixes = [], []
@@ -342,7 +342,7 @@ def mixing_goldens():
 
 
 def with_draws(mixing, share, x=0, y=0):
-    """A mixing of torchvision that draws this share and middle."""
+    """Returns `mixing`, a MixUp or CutMix of torchvision, with a fixed share and a fixed centre (x, y) of the box."""
     mixing._dist = types.SimpleNamespace(sample=lambda shape: torch.tensor(share).double())
 
     def transform(*inputs):

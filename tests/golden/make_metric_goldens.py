@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Makes the goldens of recipes/metrics and of the losses of values, labels and pixels.
+"""Writes the goldens of metrics and of the losses of values, labels and pixels.
 
     pip install numpy scikit-learn==1.9.1
-    python tests/golden/make_metric_goldens.py                 recipes/metrics.json beside this file
-    python tests/golden/make_metric_goldens.py 10000 FILE      as many cases of each metric
+    python tests/golden/make_metric_goldens.py                 writes recipes/metrics.json in the folder of this script
+    python tests/golden/make_metric_goldens.py 10000 FILE      writes 10,000 cases of each metric and loss to FILE
     PRECAST_METRIC_CASES=FILE build/bin/recipes_test --gtest_filter='MetricGolden*'
 
-Metrics come from scikit-learn, losses from their formulas in NumPy (float64). Outputs are multiples
-of 1/8, so that equal scores occur.
+Metrics come from scikit-learn (`top_k` from NumPy), losses from their formulas in NumPy (float64). Outputs are
+multiples of 1/8, so that equal scores occur.
 """
 
 import json
@@ -55,7 +55,7 @@ def masks_case(random):
 
 
 def distinct_rows(random, shape):
-    """Along axis 1 all different: the largest one is defined."""
+    """Returns outputs that are all different along axis 1, so that the largest one is unique."""
     order = random.permuted(np.broadcast_to(
         np.arange(shape[1]).reshape([-1 if i == 1 else 1 for i in range(len(shape))]), shape), axis=1)
     return order.astype(float)

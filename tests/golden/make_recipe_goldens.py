@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Makes the goldens of recipes/optim, recipes/schedules and the method ema from their Python peers.
+"""Writes the goldens of optimisers, schedules and the method `ema` from their Python peers.
 
     pip install torch==2.11.0 timm==1.0.31 numpy
     pip download --no-deps mosaicml==0.32.1 && unzip mosaicml-*.whl -d composer
     python tests/golden/make_recipe_goldens.py composer
 
-Writes recipes/{optimizers,schedules}.json beside this file. Peers: torch's AdamW, AveragedModel and
-schedulers; Composer's DecoupledSGDW (the one file of the wheel, which needs nothing else of it);
-timm's Lars and Lamb. Two details need more than one peer:
+Writes recipes/{optimizers,schedules}.json to the folder of this script. The peers are torch's AdamW, AveragedModel and
+schedulers; Composer's DecoupledSGDW, whose file needs nothing else from the wheel; and timm's Lars and Lamb. timm
+differs from precast in two details:
 
-- timm's Lars multiplies by the rate after the momentum, You et al. (2017) and MLPerf before it. With
-  a rate of 1 and a trust coefficient that carries the rate, timm computes the latter.
-- timm adapts a group or not according to its weight decay. precast adapts tensors of two or more
-  dimensions; the others follow the plain optimiser: SGD in LARS, AdamW in LAMB.
+- timm's Lars multiplies by the learning rate after the momentum; You et al. (2017), MLPerf and precast do so before it.
+  With a rate of 1 and a trust coefficient multiplied by the rate, timm computes the latter.
+- In timm, the weight decay of a group decides whether it is adapted. precast adapts tensors of two or more dimensions;
+  all others are updated by the plain optimiser: SGD in LARS, AdamW in LAMB.
 """
 
 import importlib.util
@@ -32,7 +32,7 @@ STEPS = 50
 
 
 def decoupled_sgdw(composer):
-    """The class out of an unpacked wheel. Its only import is for reports that are not made here."""
+    """Returns the class from an unpacked wheel. Its file imports only a module for reports, which is not needed."""
     sys.modules["composer"] = types.ModuleType("composer")
     sys.modules["composer.utils"] = types.ModuleType("composer.utils")
     sys.modules["composer.utils"].dist = None
@@ -44,7 +44,7 @@ def decoupled_sgdw(composer):
 
 
 def grouped(parameters, options):
-    """(weight decay, two or more dimensions) -> parameters."""
+    """Returns a dict: (weight decay, whether a tensor has two or more dimensions) -> parameters."""
     groups = {}
     for name, parameter in parameters.items():
         matrix = parameter.dim() >= 2
@@ -116,7 +116,7 @@ def lamb(parameters, options):
 
 
 def trained(make, options, *more):
-    """The parameters after STEPS steps with a rate that falls linearly from its peak."""
+    """Returns the parameters after STEPS steps. The learning rate falls linearly from its peak."""
     parameters = toy_parameters()
     step = make(parameters, options, *more)
     for number in range(STEPS):
@@ -145,7 +145,7 @@ def optimizer_goldens(composer):
 
 
 def average(decay):
-    """Of a batch norm whose tensors are set to noise before each update."""
+    """Returns the averages of a batch norm whose tensors are set to noise before each update."""
     swa = torch.optim.swa_utils
     norm = torch.nn.BatchNorm2d(6)
     averaged = swa.AveragedModel(norm, multi_avg_fn=swa.get_ema_multi_avg_fn(decay),
@@ -160,7 +160,7 @@ def average(decay):
 
 
 def rates(options, steps_per_epoch, make):
-    """The rate of every step as torch's scheduler sets it."""
+    """Returns the learning rate that torch's scheduler sets for each step."""
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=options["lr"])
     steps = options["epochs"] * steps_per_epoch
     scheduler = make(optimizer, options, steps, options["warmup_epochs"] * steps_per_epoch)

@@ -1,9 +1,9 @@
-"""Writes the weights files of tests/golden/torch with the real torch, and what they hold.
+"""Writes the weights files of tests/golden/torch with the real torch, and descriptions of their contents.
 
     .venv/bin/python tests/golden/make_torch_goldens.py
 
-Each NAME.pt has a NAME.json beside it: the tensors that precast must find in it, in order, each with
-dtype, shape and bytes (hexadecimal, C order), or a fact that its error message must name.
+For each NAME.pt, NAME.json contains either the tensors that precast must find in the file, in order, each with dtype,
+shape and bytes (hexadecimal, C order), or a fact that precast's error message must contain.
 """
 
 import argparse

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Makes the goldens of tests/models and tests/recipes from the real torch, torchvision and numpy.
+"""Writes goldens for tests/models and tests/recipes with the real torch, torchvision, timm and NumPy.
 
     pip install torch==2.11.0 torchvision==0.26.0 timm==1.0.20 numpy
     python tests/golden/make_torchvision_goldens.py
 
-Writes torchvision/{resnet18,resnet50}_{state,ffcv_state,timm_state}.txt, models.json and
-recipes.json beside this file. Weights and inputs come from a formula (noise), so that the files
-stay small. The checksums of seed 7 hold on CPUs with AVX2: without it torch draws other normal numbers.
+Writes {resnet18,resnet50}_{state,ffcv_state,timm_state}.txt, models.json and recipes.json to the folder torchvision
+next to this script. Weights and inputs come from a formula (noise), so that the files are small. The checksums of the
+weights drawn with seed 7 are valid on CPUs with AVX2; without AVX2, torch draws different normal numbers.
 """
 
 import json
@@ -29,7 +29,7 @@ STEPS_PER_EPOCH = 5
 
 
 def fill(model):
-    """Weights by formula: magnitudes of a trained network, no two layers alike."""
+    """Sets the weights by a formula. They have the magnitudes of a trained network, and differ between all layers."""
     with torch.no_grad():
         for stream, (name, tensor) in enumerate(model.state_dict().items()):
             if name.endswith("num_batches_tracked"):
@@ -47,7 +47,7 @@ def fill(model):
 
 
 class Blurred(torch.nn.Module):
-    """A convolution behind the filter: ffcv-imagenet's BlurPoolConv2d, with its names."""
+    """ffcv-imagenet's BlurPoolConv2d, with its names of tensors: a blur filter, then a convolution."""
 
     def __init__(self, conv):
         super().__init__()
@@ -70,7 +70,7 @@ def blur_strided(module):
 
 
 def checksum(tensors):
-    """Of bits and places; equal only for equal bits in equal places."""
+    """Returns a checksum of the tensors' bits that depends on their positions."""
     total = 0
     for tensor in tensors:
         bits = tensor.detach().contiguous().numpy().reshape(-1).view(np.uint32).astype(np.uint64)
@@ -115,9 +115,10 @@ def model_goldens():
 
 
 def outputs(arch, blurpool):
-    """Logits of both modes, then the gradient's norm for each parameter. In float64: batch statistics
-    of few places amplify the rounding of float32, which differs from CPU to CPU, to 1 % of a
-    gradient. Small images to train on: float64 is slow.
+    """Returns the logits in evaluation and in training, and the norm of each parameter's gradient.
+
+    Computes in float64: batch statistics over few pixels amplify the rounding errors of float32, which differ from CPU
+    to CPU, to 1 % of a gradient. The training images are small, because float64 is slow.
     """
     model = build(arch, num_classes=10)
     fill(model)
@@ -198,7 +199,7 @@ def clipped(max_norm):
 
 
 def average(decay):
-    """Of a batch norm whose tensors are set to noise before each of four updates."""
+    """Returns the averages of a batch norm whose tensors are set to noise before each of four updates."""
     swa = torch.optim.swa_utils
     norm = torch.nn.BatchNorm2d(6)
     averaged = swa.AveragedModel(norm, multi_avg_fn=swa.get_ema_multi_avg_fn(decay),

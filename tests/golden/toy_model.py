@@ -1,4 +1,4 @@
-"""Tensors by formula, which the goldens' scripts and the C++ tests make alike."""
+"""Tensors computed by a formula, so that the scripts for goldens and the C++ tests have the same ones."""
 
 import numpy as np
 import torch
@@ -9,7 +9,7 @@ SHAPES = {"conv1.weight": (6, 3, 3, 3), "bn1.weight": (6,), "bn1.bias": (6,),
 
 
 def noise(stream, count):
-    """`count` numbers in [-0.5, 0.5): a hash of (stream, index). tests/support/noise.h is its twin."""
+    """Returns `count` numbers in [-0.5, 0.5): hashes of (stream, index), as in tests/support/noise.h."""
     x = np.arange(count, dtype=np.uint32) * np.uint32(2654435761)
     x += np.uint32(stream * 40503 % 2**32)
     x ^= x >> np.uint32(15)

@@ -1,5 +1,6 @@
-// The bytes that kernels move, counted on the host (counted_memory.h), compared with the functions
-// that kernel_bench uses, with the figures in comments, and with the cost model of a training step.
+// Counts on the host (counted_memory.h) the bytes that kernels move, and compares them with the
+// byte counts that kernel_bench uses (bytes_moved.h and the other `..._bytes()` functions), with
+// the figures in comments, and with the cost model of a training step.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
@@ -178,10 +179,10 @@ TEST_F(KernelBytesTest, BatchNormBackward) {
 
 TEST_F(KernelBytesTest, DualNorm) {
   for_layers([&](const Layer& layer, ActivationType type, const std::string& name) {
-    // With so few images of 128 channels, partial sums are more than 5 %.
+    // With fewer images or more channels, the partial sums would be more than 5 % of the bytes.
     const Layer narrow{2 * layer.images, layer.side, 64};
     const NormOptions options{true, true, true, ""};
-    // The second norm has its arrays in the memory of the first one.
+    // The arrays of the second norm are in the memory of the first one.
     Norm norm(narrow, type, options);
     const BatchNormShape shape = norm.shape;
     const auto channels = static_cast<std::size_t>(narrow.channels);
@@ -296,7 +297,7 @@ TEST_F(KernelBytesTest, MaxPool) {
 
 TEST_F(KernelBytesTest, NormPool) {
   for_layers([&](const Layer& layer, ActivationType type, const std::string& name) {
-    // The partial sums of fewer images are more than 5 %.
+    // With fewer images, the partial sums would be more than 5 % of the bytes.
     const MaxPoolShape shape{2 * layer.images, layer.side, layer.side, layer.channels, type};
     const std::size_t values = max_pool_values(shape), bytes = values * bytes_of(type);
     const auto channels = static_cast<std::size_t>(layer.channels);

@@ -5,9 +5,9 @@
 namespace precast::test {
 
 /// Kernels with known memory accesses, for tests of CountedMemory. Arrays are aligned to 16 bytes;
-/// sizes are numbers of floats and multiples of 1024. `unneeded` may be null; otherwise, the kernel
-/// reads the first and the last float of each pack of it, and a compiler may read the complete
-/// pack.
+/// sizes are numbers of floats and multiples of 1024. `unneeded` may be null. Otherwise, the
+/// kernel reads the first and the last float of each of its packs (four floats), and a compiler may
+/// read complete packs.
 void copy_by_packs(const float* in, const float* unneeded, float* out, std::size_t size);
 /// Copies with memcpy(), 16 bytes at a time.
 void copy_by_memcpy(const float* in, float* out, std::size_t size);

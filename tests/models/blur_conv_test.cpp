@@ -77,7 +77,7 @@ TEST(BlurConvTest, LeavesOtherConvolutionsAlone) {
     BlurConv2d conv(Conv2dOptions(channels, 4, 3).stride(stride).padding(1), blurpool);
     return at::equal(conv->forward(images), conv->torch::nn::Conv2dImpl::forward(images));
   };
-  EXPECT_TRUE(unchanged(16, 2, false)) << "not asked for";
+  EXPECT_TRUE(unchanged(16, 2, false)) << "without BlurPool";
   EXPECT_TRUE(unchanged(16, 1, true)) << "no stride";
   EXPECT_TRUE(unchanged(15, 2, true)) << "few channels";
   EXPECT_FALSE(unchanged(16, 2, true));

@@ -53,7 +53,7 @@ const nlohmann::json& golden(const std::string& network) {
   return values.at(network);
 }
 
-/// Largest difference, in units of the largest golden magnitude.
+/// @return the largest difference, relative to the largest magnitude in `expected`.
 double relative_error(const at::Tensor& values, const nlohmann::json& expected) {
   const at::Tensor there =
       at::tensor(expected.get<std::vector<double>>(), at::kDouble).view(values.sizes());

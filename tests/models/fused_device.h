@@ -22,12 +22,12 @@ namespace precast::test {
 /// The relative rounding error of the type: half of the distance between neighbouring values.
 [[nodiscard]] double rounding(at::ScalarType type);
 
-/// Each value may differ by `relative` times its magnitude, plus `absolute`. @param expected on the
-/// CPU, double
+/// Expects that each value differs by at most `relative` times its magnitude, plus `absolute`.
+/// @param expected float64, on the CPU
 void expect_close(const char* what, const at::Tensor& found, const at::Tensor& expected,
                   double relative, double absolute);
 
-/// Calls of kernels.
+/// The numbers of calls of the kernels.
 struct FusedCalls {
   int norm_forward = 0, norm_backward = 0;
   int blur_forward = 0, blur_backward = 0;
@@ -41,7 +41,7 @@ struct FusedCalls {
   bool operator==(const FusedCalls&) const = default;
 };
 
-/// Makes fused ops use device_kernels(), and counts their calls, while this object exists.
+/// While this object exists, fused ops use device_kernels(), and their calls are counted.
 class CountedKernels {
  public:
   CountedKernels();

@@ -21,7 +21,7 @@ namespace {
 using models::detail::BatchNorm2d;
 using models::detail::Forked;
 
-/// A norm with parameters that are not trivial, which differ between streams.
+/// A norm with random parameters, which depend on `stream`.
 BatchNorm2d some_norm(std::int64_t channels, std::uint32_t stream) {
   const at::NoGradGuard no_grad;
   BatchNorm2d norm(channels);

@@ -10,7 +10,7 @@
 namespace precast::test {
 namespace {
 
-/// The report of `model.kernels: fused`, which needs no device.
+/// The layer counts of a network with `model.kernels: fused`. Counting needs no device.
 models::FusedLayerCounts norms(ModelSpec spec, const std::string& yaml = "{}") {
   spec.fused_kernels = true;
   spec.params = test::params(yaml);

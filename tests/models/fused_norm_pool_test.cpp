@@ -24,7 +24,7 @@ using models::detail::BatchNorm2d;
 using models::detail::Forked;
 using models::detail::MaxPool2d;
 
-/// A norm with parameters that are not trivial. The weight of every other channel is negative.
+/// A norm with random parameters. The weight of every other channel is negative.
 BatchNorm2d some_norm(std::int64_t channels) {
   const at::NoGradGuard no_grad;
   BatchNorm2d norm(channels);

@@ -271,10 +271,10 @@ TEST_F(FusedModuleTest, WhatTheKernelsCannotComputeIsLeftToTheReference) {
   const at::Tensor x = at::empty({2 * 8 * 3 * 3 + 1}, images().options()).fill_(1);
   const at::Tensor shifted = x.narrow(0, 1, 2 * 8 * 3 * 3).view({2, 3, 3, 8}).permute({0, 3, 1, 2});
   ASSERT_TRUE(shifted.is_contiguous(at::MemoryFormat::ChannelsLast));
-  // Only can_fuse(): libtorch's batch norm fails on a GPU with this address, too.
+  // Calls only can_fuse(), because libtorch's batch norm also fails at this address on a GPU.
   EXPECT_FALSE(can_fuse(shifted));
   EXPECT_FALSE(can_fuse(images({1, 8, 1, 1})));
-  // Only sizes and addresses are read.
+  // can_fuse() reads only sizes and addresses, no values.
   const auto of_rows = [&](std::int64_t rows) {
     return at::from_blob(x.data_ptr(), {1, 1 << 12, rows, 1 << 10},
                          {rows << 22, 1, std::int64_t{1} << 22, 1 << 12}, x.options());

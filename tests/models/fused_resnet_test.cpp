@@ -121,7 +121,7 @@ Batch batch_of_step(int step) {
           .sample_ids = std::vector<std::uint64_t>(kImages)};
 }
 
-/// A model with the parts that its training steps need.
+/// A model with everything that its training steps need.
 class Run {
  public:
   Run(Model& model, const Training& training) : model_(model) {

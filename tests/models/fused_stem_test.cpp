@@ -71,7 +71,8 @@ TEST_F(FusedStemTest, IsTheConvolutionInDoublePrecision) {
   }
 }
 
-/// With a bias and a squeeze-excite, and in 16 bits: the zeros change no sum.
+/// The fourth channel contains zeros, which change no sum, even with a bias, a squeeze-excite and
+/// 16-bit types.
 TEST_F(FusedStemTest, IsTheLayerWithoutTheKernel) {
   for (const at::ScalarType type : {at::kFloat, at::kHalf, at::kBFloat16}) {
     SCOPED_TRACE(c10::toString(type));

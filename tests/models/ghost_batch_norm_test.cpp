@@ -46,7 +46,7 @@ at::Tensor golden_input(std::int64_t samples) {
   return noise_tensor(3, {samples, 3, 2, 2}) + noise_tensor(4, {samples, 1, 1, 1}, 8);
 }
 
-/// Their unbiased variance is NaN, which would make the running statistics NaN.
+/// The unbiased variance of one value is NaN, which would make the running statistics NaN.
 TEST(GhostBatchNormSizeTest, ChunksOfOneValuePerChannelAreAnError) {
   BatchNorm2d norm = ghost_norm(3);
   EXPECT_NO_THROW(norm->forward(noise_tensor(3, {6, 3, 1, 1})));

@@ -39,7 +39,8 @@ TEST(ModuleModelTest, StateInterleavesBuffersAsPythonDoes) {
                                       "norm.num_batches_tracked"}));
 }
 
-/// A network whose layer has two names if it is tied, and whose bias then has a third name.
+/// A network of two layers. If it is tied, `first` and `second` name the same layer, and its bias
+/// has a third name.
 struct TiedNet : torch::nn::Module {
   explicit TiedNet(bool tied) {
     first = register_module("first", torch::nn::Linear(3, 3));
@@ -93,7 +94,8 @@ TEST(ModuleModelTest, MovesWeightsToChannelsLastAndBackInPlace) {
   const at::Tensor before = weight.detach().clone();
 
   model->to(at::kCPU, /*channels_last=*/true);
-  EXPECT_TRUE(weight.is_contiguous(at::MemoryFormat::ChannelsLast)) << "the same tensor moved";
+  EXPECT_TRUE(weight.is_contiguous(at::MemoryFormat::ChannelsLast))
+      << "the tensor is changed in place";
   EXPECT_FALSE(weight.is_contiguous());
   EXPECT_TRUE(at::equal(weight, before));
 

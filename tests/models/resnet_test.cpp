@@ -40,7 +40,8 @@ std::string golden_text(const std::string& file) {
   return test::read_text(test::golden_dir() + "/torchvision/" + file);
 }
 
-/// Largest difference between `values` and `golden`, in units of the largest golden magnitude.
+/// @return the largest difference between `values` and `golden`, relative to the largest magnitude
+/// in `golden`.
 double relative_error(const at::Tensor& values, const nlohmann::json& golden) {
   const at::Tensor expected =
       at::tensor(golden.get<std::vector<double>>(), at::kDouble).view(values.sizes());

@@ -38,7 +38,7 @@ Problem make_problem(const SplitBatch& split) {
   const std::int64_t images = split.first + split.second;
   Problem problem;
   problem.x = noise_tensor(1, {images, kChannels, kHeight, kWidth}, 3);
-  // The halves differ, so that separate statistics would give different results.
+  // The parts of the two ranks differ, so that separate statistics would give different results.
   problem.x.narrow(0, 0, split.first).add_(1.5);
   problem.x = problem.x.to(split.type);
   problem.gradient =

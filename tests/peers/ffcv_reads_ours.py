@@ -5,10 +5,10 @@
 
 Makes small datasets with known values, writes them with `precast write`, opens each file with FFCV's Reader and Loader,
 and compares all values. Pixels stored raw must equal the original ones. A JPEG, decoded by FFCV, must equal the JPEG
-that FFCV's writer makes from the same pixels. Images that were made smaller may differ by 1 level (raw) or 16 levels
-(JPEG). Prints a line per file; exit code 1 if a value is wrong.
+that FFCV's writer makes from the same pixels. Downsized images may differ by 1 level (raw) or 16 levels (JPEG).
+Prints a line per file; exit code 1 if a value is wrong.
 
-Needs the Python of .venv-peers, which tools/peers/setup makes; in a Python without FFCV, the exit code is 77
+Needs the Python of .venv-peers, which tools/peers/setup creates; in a Python without FFCV, the exit code is 77
 (skipped).
 """
 import argparse
@@ -40,7 +40,7 @@ try:
 except ImportError as error:
     if pathlib.Path(sys.prefix).name == ".venv-peers":
         sys.exit(f"expected FFCV in the Python of .venv-peers, got: {error}. tools/peers/setup installs it")
-    print("skipped: FFCV is not installed; tools/peers/setup makes .venv-peers with it")
+    print("skipped: FFCV is not installed; tools/peers/setup creates .venv-peers with it")
     sys.exit(SKIPPED)
 
 PAGE = 1 << 21
@@ -174,7 +174,7 @@ def arrays_of_numpy(folder, random, count=30):
 
 
 def deep_pictures(folder, random, count=12):
-    """Grey PNGs of 16 bits in class folders. FFCV reads their pixels as bytes: height, width (u32), then u16."""
+    """16-bit grey PNGs in class folders. FFCV reads bytes: height and width (u32), then the pixels (u16)."""
     values = {"image": [], "label": [i * 2 // count for i in range(count)]}
     for i in range(count):
         pixels = random.integers(0, 65536, (5 + i, 9), np.uint16)

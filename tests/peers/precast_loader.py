@@ -3,7 +3,7 @@
 
     .venv-peers/bin/python tests/peers/precast_loader.py LIBRARY
 
-LIBRARY is libprecast_data_c.so. Needs the Python of .venv-peers, which tools/peers/setup makes. In a Python without
+LIBRARY is libprecast_data_c.so. Needs the Python of .venv-peers, which tools/peers/setup creates. In a Python without
 FFCV or torchvision, the exit code is 77 (skipped).
 """
 import os
@@ -24,7 +24,7 @@ try:
     from ffcv.transforms import ToTensor
     from ffcv.writer import DatasetWriter
 except ImportError as error:
-    print(f"skipped: {error}; tools/peers/setup makes .venv-peers with FFCV and torchvision")
+    print(f"skipped: {error}; tools/peers/setup creates .venv-peers with FFCV and torchvision")
     sys.exit(SKIPPED)
 if len(sys.argv) < 2:
     sys.exit(__doc__)
@@ -117,7 +117,7 @@ class BesideFfcv(unittest.TestCase):
 
 
 def blobs(samples, seed):
-    """Noise with a bright spot: the class is its half (upper or lower) and channel. [samples, 16, 16, 3] uint8"""
+    """Noise with a bright spot, whose half (upper or lower) and channel are the class. [samples, 16, 16, 3] uint8"""
     random = np.random.default_rng(seed)
     labels = random.integers(0, 4, samples)
     images = random.integers(0, 140, (samples, 16, 16, 3))

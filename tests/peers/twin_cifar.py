@@ -24,7 +24,7 @@ try:
     import numpy as np
     import torch
 except ImportError as error:
-    print(f"skipped: {error}; tools/peers/setup makes .venv-peers with numpy and torch")
+    print(f"skipped: {error}; tools/peers/setup creates .venv-peers with numpy and torch")
     sys.exit(77)
 
 import twin_cifar  # noqa: E402

@@ -3,8 +3,9 @@
 
     .venv-peers/bin/python tests/peers/twin_resnet.py
 
-Compares names and order of the weights, the weights, the state of the random generator afterwards, outputs and
-gradients, and also the twin's interpolation and arrays with numpy's. Exit code 77 (skipped) without torchvision.
+Compares the weights with their names and order, the state of the random generator afterwards, outputs and gradients.
+Also compares the twin's interpolation and reading of .npy files with numpy's. Exit code 77 (skipped) without
+torchvision.
 """
 import argparse
 import json
@@ -21,7 +22,7 @@ try:
     import torch
     import torchvision
 except ImportError as error:
-    print(f"skipped: {error}; tools/peers/setup makes .venv-peers with torchvision")
+    print(f"skipped: {error}; tools/peers/setup creates .venv-peers with torchvision")
     sys.exit(77)
 
 import recipe  # noqa: E402

@@ -24,7 +24,7 @@ try:
     import torch
     import torchvision
 except ImportError as error:
-    print(f"skipped: {error}; tools/peers/setup makes .venv-peers with torchvision")
+    print(f"skipped: {error}; tools/peers/setup creates .venv-peers with torchvision")
     sys.exit(77)
 try:
     import timm

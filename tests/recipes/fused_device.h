@@ -17,14 +17,14 @@ namespace precast::test {
 [[nodiscard]] std::string missing_fused_device();
 [[nodiscard]] const recipes::detail::FusedKernels& device_kernels();
 
-/// Calls of kernels.
+/// The numbers of calls of the kernels.
 struct FusedCalls {
   int cross_entropy = 0, count_top_k = 0, gradient_norm = 0, sgd_step = 0;
 
   bool operator==(const FusedCalls&) const = default;
 };
 
-/// Makes fused ops use device_kernels(), and counts their calls, while this object exists.
+/// While this object exists, fused ops use device_kernels(), and their calls are counted.
 class CountedKernels {
  public:
   CountedKernels();

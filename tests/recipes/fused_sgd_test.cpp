@@ -21,7 +21,7 @@ namespace {
 
 /// Parameters with the names, decay groups and layouts of a residual network. One has more elements
 /// than a chunk.
-std::vector<NamedTensor> made_parameters() {
+std::vector<NamedTensor> create_parameters() {
   const std::vector<std::pair<const char*, std::vector<std::int64_t>>> shapes = {
       {"conv1.weight", {64, 16, 3, 3}},      {"bn1.weight", {6}},   {"bn1.bias", {6}},
       {"downsample.0.weight", {8, 6, 1, 1}}, {"fc.weight", {5, 8}}, {"fc.bias", {5}}};
@@ -71,7 +71,7 @@ class FusedSgdTest : public ::testing::TestWithParam<std::string> {
 
 /// sgd_test.cpp compares the reference with torch.
 TEST_P(FusedSgdTest, FiveStepsAreThoseOfTheReference) {
-  const std::vector<NamedTensor> parameters = made_parameters(), expected = made_parameters();
+  const std::vector<NamedTensor> parameters = create_parameters(), expected = create_parameters();
   const auto fused = make_sgd(parameters, "{kernels: fused, " + GetParam() + "}");
   const auto reference = make_sgd(expected, "{" + GetParam() + "}");
   const Optimizer::Scaled fine{at::full({}, 0.F).to(fused_device())},
@@ -93,7 +93,7 @@ TEST_P(FusedSgdTest, FiveStepsAreThoseOfTheReference) {
 }
 
 TEST_P(FusedSgdTest, StepsWithTheRateInATensorAreTheSame) {
-  const std::vector<NamedTensor> parameters = made_parameters(), expected = made_parameters();
+  const std::vector<NamedTensor> parameters = create_parameters(), expected = create_parameters();
   const auto fused = make_sgd(parameters, "{kernels: fused, " + GetParam() + "}");
   const auto numbers = make_sgd(expected, "{kernels: fused, " + GetParam() + "}");
   ASSERT_TRUE(fused->takes_lr_tensor());
@@ -111,7 +111,7 @@ TEST_P(FusedSgdTest, StepsWithTheRateInATensorAreTheSame) {
 
 /// Compares step_scaled() with gradients that were unscaled and clipped before the step.
 TEST_P(FusedSgdTest, AScaledStepUnscalesAndClips) {
-  const std::vector<NamedTensor> parameters = made_parameters(), expected = made_parameters();
+  const std::vector<NamedTensor> parameters = create_parameters(), expected = create_parameters();
   const auto fused = make_sgd(parameters, "{kernels: fused, " + GetParam() + "}");
   const auto reference = make_sgd(expected, "{" + GetParam() + "}");
   const at::Tensor scale = at::full({}, 8.F).to(fused_device()),
@@ -140,7 +140,7 @@ TEST_P(FusedSgdTest, AScaledStepUnscalesAndClips) {
 }
 
 TEST_P(FusedSgdTest, AScaledStepNeedsAllParametersAndNoOthers) {
-  const std::vector<NamedTensor> parameters = made_parameters();
+  const std::vector<NamedTensor> parameters = create_parameters();
   set_gradients(parameters, 0);
   std::vector<at::Tensor> all;
   for (const NamedTensor& parameter : parameters) all.push_back(parameter.tensor);
@@ -156,9 +156,9 @@ TEST_P(FusedSgdTest, AScaledStepNeedsAllParametersAndNoOthers) {
 }
 
 TEST_P(FusedSgdTest, WithoutGradientsNothingChanges) {
-  const std::vector<NamedTensor> parameters = made_parameters();
+  const std::vector<NamedTensor> parameters = create_parameters();
   make_sgd(parameters, "{kernels: fused, " + GetParam() + "}")->step(0.1, std::nullopt);
-  expect_equal(parameters, made_parameters());
+  expect_equal(parameters, create_parameters());
 }
 
 INSTANTIATE_TEST_SUITE_P(Options, FusedSgdTest,

@@ -1,5 +1,5 @@
-// Compares training steps in which the kernels of SGD unscale, check, clip and use the gradients
-// with the same steps with libtorch's ops. The kernels run on the host.
+// Compares training steps with fused SGD, whose kernels unscale, check, clip and apply the
+// gradients, with the same steps with libtorch's ops. The kernels run on the host.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
@@ -148,7 +148,7 @@ TEST_F(FusedStepTest, TakesBothPassesOfSamAndAveragesAsBefore) {
       /*at_once=*/true);
 }
 
-/// Methods change unscaled gradients, so the gradients are unscaled before that.
+/// These methods need unscaled gradients, so a separate pass unscales them before the method.
 TEST_F(FusedStepTest, GradientsThatAMethodChangesAreOnlyUpdatedFrom) {
   expect_alike({.methods = {{"adaptive_gradient_clipping", "{}"}, kClipping.front()},
                 .skip_nonfinite = true,
@@ -241,7 +241,7 @@ TEST_F(FusedStepTest, ARunResumesWithOtherKernelsAndBack) {
       launches.push_back(CountedKernels::calls().sgd_step);
     }
     EXPECT_THAT(launches, testing::ElementsAre(0, kSteps, 0));
-    // Each of the three has summed only its own losses.
+    // Each of the three trainings has summed only the losses of its own steps.
     EXPECT_THAT(unlike(third, expected), testing::ElementsAre("loss_sum"));
   }
 }

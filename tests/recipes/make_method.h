@@ -7,7 +7,7 @@
 
 namespace precast::test {
 
-/// Makes a method in the same way as a recipe. @param options YAML. @throws ConfigError
+/// Creates a method in the same way as a recipe. @param options YAML. @throws ConfigError
 [[nodiscard]] std::unique_ptr<Method> make_method(const std::string& name,
                                                   const std::string& options = "{}");
 

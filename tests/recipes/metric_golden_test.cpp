@@ -116,7 +116,7 @@ TEST(MetricGoldenTest, LossesAreTheirFormulas) {
 
 TEST(MetricGoldenTest, LossesOfSamplesHaveTheBatchsMean) {
   for (const json& one : cases().at("losses")) {
-    if (one.at("name") == "pixel_cross_entropy") continue;  // samples with fewer pixels weigh less
+    if (one.at("name") == "pixel_cross_entropy") continue;  // its mean is over pixels, not samples
     const auto loss = loss_of(one);
     const MetricCase samples(one);
     const Batch batch = make_batch({}, samples.target);

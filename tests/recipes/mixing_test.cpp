@@ -103,7 +103,7 @@ TEST(MixupOrCutmixTest, ChoosesAsOftenAsTimm) {
       counts[kind] += 1;
       shares[kind] += own;
     }
-    // Five standard deviations of 4000 draws; empty boxes are 0.1 %.
+    // 0.04 is five standard deviations of 4000 draws. 0.1 % of the boxes are empty.
     for (const auto& [kind, frequency] : golden["frequencies"].items())
       EXPECT_NEAR(counts[kind] / kSteps, frequency.get<double>(), 0.04) << kind;
     for (const auto& [kind, own] : golden["own"].items())
@@ -260,7 +260,7 @@ TEST(MixupTest, EachSampleOfEachInputHasTheShareOfItsLabel) {
 TEST(CutmixTest, TheBoxIsScaledToTheSizeOfEachInput) {
   Batch batch = batch_of_views();
   batch.labels() = recipes::class_probabilities(batch.labels(), kClasses);
-  // Half of each side: rows 2 to 5 and columns 3 to 8 of 8 x 12.
+  // The box has half of each side: rows 2 to 5 and columns 3 to 8 of 8 x 12.
   recipes::cut_mix(batch, /*share=*/0.75, /*x=*/6, /*y=*/4);
   at::Tensor box = at::zeros({8, 12}, at::kBool);
   box.narrow(0, 2, 4).narrow(1, 3, 6).fill_(true);

@@ -161,7 +161,7 @@ TEST_P(OptimizerTest, ARateInATensorGivesTheSameUpdates) {
     for (std::uint32_t i = 0; i < 10; ++i) {
       std::optional<Optimizer::Scaled> flag;
       if (scaled) flag = Optimizer::Scaled{at::scalar_tensor(i == 3 ? 1.F : 0.F)};
-      // A rate up to the peak, which is exact in float32.
+      // A rate of at most the peak, rounded to float32.
       const double rate = static_cast<float>(GetParam().peak_lr * (kSteps - i) / kSteps);
       by_number.set_gradients(i);
       expected->step(rate, flag);
@@ -220,7 +220,7 @@ TEST_P(OptimizerTest, KeepsFiniteWhereWeightsOrGradientsAreZero) {
   }
   optimizer->step(0.1, std::nullopt);
   for (const double value : flat(values_of(model.parameters()))) ASSERT_TRUE(std::isfinite(value));
-  EXPECT_NE(flat({model.parameters()[0].tensor})[0], 0) << "weights of 0 leave it";
+  EXPECT_NE(flat({model.parameters()[0].tensor})[0], 0) << "weights of 0 must be updated, too";
 }
 
 INSTANTIATE_TEST_SUITE_P(All, OptimizerTest, ::testing::ValuesIn(all_cases()), kLabel);

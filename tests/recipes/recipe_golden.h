@@ -14,7 +14,7 @@ namespace precast::test {
 /// tests/golden/recipes/schedules.json: the rates that torch's schedulers set, step by step.
 [[nodiscard]] const nlohmann::json& schedule_golden();
 
-/// One test failure for each number that is not within `tolerance` of the golden's.
+/// Adds a test failure for each number that differs from the golden's by more than `tolerance`.
 void expect_near(const std::vector<double>& actual, const nlohmann::json& golden,
                  double tolerance = 1e-6);
 

@@ -12,9 +12,10 @@ namespace precast::test {
 class SavedState {
  public:
   explicit SavedState(const Stateful& part);
-  /// Writes into a part that has the same tensors, whatever their layout, as resuming does.
+  /// Restores the state into a part, as resuming does. The tensors of the part may have another
+  /// layout.
   void restore_into(Stateful& part) const;
-  /// Equal names and counters, and tensors equal bit for bit (-0 counts as 0).
+  /// Whether names and counters are equal, and tensors equal bit for bit (-0 counts as 0).
   [[nodiscard]] bool operator==(const SavedState& other) const;
 
  private:

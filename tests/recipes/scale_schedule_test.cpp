@@ -51,7 +51,7 @@ TEST(ScaleScheduleTest, EpochMilestonesAreScaled) {
   EXPECT_EQ(plan.image_size_px,
             (std::vector<std::int64_t>{100, 102, 104, 106, 108, 110, 112, 114}));
   EXPECT_DOUBLE_EQ(plan.schedule->lr(1), 2);
-  EXPECT_DOUBLE_EQ(plan.schedule->lr(2), 0.2) << "the first step down, of epoch 4";
+  EXPECT_DOUBLE_EQ(plan.schedule->lr(2), 0.2) << "the rate falls in epoch 4 of the unscaled plan";
   EXPECT_DOUBLE_EQ(plan.schedule->lr(8), 0) << "the end";
 }
 

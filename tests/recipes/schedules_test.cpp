@@ -83,7 +83,7 @@ TEST_P(TorchScheduleTest, RatesOfEveryStepAreTorchs) {
     const auto expected = golden["lr"].get<std::vector<double>>();
     for (std::size_t i = 0; i < expected.size(); ++i) {
       const auto step_index = static_cast<std::int64_t>(i);
-      // Torch computes each rate from the previous one, which rounds in each step.
+      // torch computes each rate from the previous one, so its rounding errors accumulate.
       EXPECT_NEAR(plan.lr(step_index / plan.steps_per_epoch, step_index % plan.steps_per_epoch),
                   expected[i], 1e-12)
           << i;

@@ -105,7 +105,7 @@ TEST(SgdTest, KeepsNoGradientAlive) {
   const at::Tensor gradient = model.parameters().front().tensor.grad();
   sgd->step(0.1, std::nullopt);
   for (const NamedTensor& parameter : model.parameters()) parameter.tensor.mutable_grad().reset();
-  EXPECT_EQ(gradient.use_count(), 1) << "only this test holds it";
+  EXPECT_EQ(gradient.use_count(), 1) << "the optimiser keeps no reference";
 }
 
 TEST(SgdTest, RefusesImpossibleOptions) {

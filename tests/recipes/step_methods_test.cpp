@@ -182,7 +182,7 @@ TEST(SamTest, ANonFiniteGradientCausesNoAscent) {
   EXPECT_TRUE(at::equal(passes.weights[0], passes.weights[1]));
 }
 
-/// A run of 40 steps. Steps between the fractions 0.25 and 0.8 of the run may select.
+/// A run of 40 steps. Only steps between 25 % and 80 % of the run may select samples.
 std::unique_ptr<Method> selective(const std::string& more) {
   auto method = make_method("selective_backprop", "{start: 0.25, end: 0.8, " + more + "}");
   method->on_run({.seed = 3, .epochs = 4, .steps_per_epoch = 10});
@@ -230,7 +230,7 @@ TEST(SelectiveBackpropTest, KeepsSamplesAsOftenAsComposerDoes) {
       for (const std::int64_t sample : distinct) counts.at(static_cast<std::size_t>(sample)) += 1;
     }
     for (double& count : counts) count /= kDraws;
-    // Five standard deviations of 4000 draws.
+    // 0.04 is five standard deviations of 4000 draws.
     expect_near(counts, item["share"], 0.04);
   }
 }

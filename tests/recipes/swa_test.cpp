@@ -79,7 +79,7 @@ TEST(SwaTest, ARunThatStoppedInTheEvaluationOfTheFirstAveragedEpochKeepsItsMean)
   }
   train(*whole, model, 0, 2);
   SavedState(*whole).restore_into(*resumed);
-  // The epoch has no steps left.
+  // Epoch 1 has no steps left, so the run evaluates at once.
   resumed->on_epoch_begin(1, model);
   EXPECT_NE(resumed->eval_scope(model), nullptr);
   for (Method* swa : {whole.get(), resumed.get()}) train(*swa, model, 2, 4);

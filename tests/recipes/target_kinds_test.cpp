@@ -105,7 +105,7 @@ TEST(TargetKindTest, PixelsThatDoNotCountChangeNothing) {
   changed[1].add_(noise_tensor(2, {3, 4, 4}, 8));
   EXPECT_EQ(of(logits), of(changed));
   masks.fill_(255);
-  EXPECT_EQ(of(logits), 0) << "no pixel counts";
+  EXPECT_EQ(of(logits), 0) << "all pixels are ignored";
 }
 
 TEST(TargetKindTest, RSquaredOfLargeNumbersIsExact) {
@@ -117,15 +117,15 @@ TEST(TargetKindTest, RSquaredOfLargeNumbersIsExact) {
       r2->value(r2->count(outputs.narrow(0, 0, 1), make_batch({}, target.narrow(0, 0, 1))), 1)));
 }
 
-/// The value of a metric whose counts come from two ranks: of samples 0, 2, ... and of samples 1,
-/// 3, ...
+/// @return the value of a metric that is counted on two ranks, for samples 0, 2, ... and for
+/// samples 1, 3, ...
 double over_two_ranks(const Metric& metric, const at::Tensor& outputs, const at::Tensor& target) {
   std::vector<at::Tensor> counted;
   for (const std::int64_t rank : {0, 1}) {
     const auto part = [rank](const at::Tensor& all) { return all.slice(0, rank, std::nullopt, 2); };
     counted.push_back(metric.count(part(outputs), make_batch({}, part(target))));
   }
-  // Rows must be in the order of the file, so the equally many rows of the two ranks alternate.
+  // Rows must be in the order of the file, so the rows of the two ranks alternate.
   const at::Tensor total =
       metric.needs_rows() ? at::stack(counted, 1).flatten(0, 1) : counted[0] + counted[1];
   return metric.value(total.contiguous(), outputs.size(0));

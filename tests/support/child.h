@@ -55,7 +55,7 @@ class Child {
   pid_t id_;
 };
 
-/// Makes orphans children of this process, so that it can see how they end.
+/// Makes this process the parent of orphaned descendants, so that it can wait for them.
 class Reaper {
  public:
   Reaper() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }

@@ -9,8 +9,8 @@
 
 namespace precast::test {
 
-/// Bytes that launches read and write: each byte counts once per launch and kind of access,
-/// however often it is accessed, as if a cache held everything that a launch touches.
+/// Bytes that launches read and write. Each byte counts once per launch and kind of access, however
+/// often it is accessed. This models a cache that is large enough for all data of a launch.
 struct MovedBytes {
   std::size_t read = 0;
   std::size_t written = 0;
@@ -18,7 +18,8 @@ struct MovedBytes {
   bool operator==(const MovedBytes&) const = default;
 };
 
-/// Global memory for kernels on the host (cuda_on_host.h) that counts the bytes which they move.
+/// Global memory for kernels that run on the host (cuda_on_host.h). Counts the bytes that they
+/// move.
 ///
 /// The kernels' sources (*_on_host.cpp) are compiled with -fsanitize=thread, so that the compiler
 /// inserts a call of __tsan_read4, __tsan_write16 and the like at each access to memory. The
@@ -40,9 +41,9 @@ class CountedMemory {
     return static_cast<T*>(allocate(name, size * sizeof(T)));
   }
 
-  /// The sum over the launches that the function makes.
+  /// Runs `launches`. @return the bytes that its kernels move, summed over the launches.
   MovedBytes count(const std::function<void()>& launches);
-  /// The same for each array that was accessed, by name.
+  /// Like count(), but separately for each array that is accessed, by name.
   std::map<std::string, MovedBytes> count_arrays(const std::function<void()>& launches);
 
  private:

@@ -32,8 +32,8 @@ constexpr unsigned kMaxBlockZ = 64;
 constexpr unsigned kMaxGridX = 0x7fffffff;
 constexpr unsigned kMaxGridYZ = 65535;
 constexpr std::size_t kMaxSharedBytes = 227 << 10;
-/// The largest number of switches, per thread of the block, after which a thread must have reached
-/// a barrier or its end.
+/// Switches per thread of the block. Within this number, some thread must reach a barrier or its
+/// end; otherwise the launch fails.
 constexpr std::uint64_t kMaxIdleSwitches = 10000;
 
 /// Annotations for ThreadSanitizer, which instruments the kernels but not this file: accesses
@@ -65,8 +65,9 @@ std::string name_of(PendingOp pending) {
   }
 }
 
-/// A thread of the block. It stores its request here and suspends its fiber; the scheduler, on the
-/// stack of run_grid's caller, answers the request and resumes it.
+/// A thread of the block. At a barrier or warp operation, it stores the operation here and suspends
+/// its fiber. The scheduler, on the stack of run_grid's caller, completes the operation and resumes
+/// the fiber.
 struct Thread {
   std::unique_ptr<test::Fiber> fiber;
   uint3 index{};
@@ -392,7 +393,7 @@ int wait_for_block(bool predicate, std::source_location where) {
   me.pending = PendingOp::block_barrier;
   me.bits = predicate ? 1 : 0;
   me.where = where;
-  // Alternates between two places: a thread may reach the next barrier before another thread has
+  // Alternates between two addresses: a thread may reach the next barrier before another thread has
   // left this one.
   void* const ordered = scheduler().barrier_sync(me.barriers_passed++);
   tsan_release(ordered);

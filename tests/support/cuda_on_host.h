@@ -4,9 +4,9 @@
 // includes this header, then the .cu file (whose kernels are launched by the macros of
 // framework/core/cuda_kernel.h); the host functions of the .cu file then run on host memory.
 //
-// Each thread of a block is a fiber. Between barriers they run one after another, in an order that
-// is drawn from a seed, as is the order of the blocks: a missing barrier makes results depend on
-// the order. Atomics also let other threads run. Shared memory is filled with bytes 0xff (NaN as a
+// Each thread of a block is a fiber. Between barriers, threads run one after another. Their order
+// and the order of the blocks are drawn from a seed, so a missing barrier makes results depend on
+// the seed. Atomics also let other threads run. Shared memory is filled with bytes 0xff (NaN as a
 // float of any width, -1 as an integer) before each block. Blocks run one after another, so a
 // kernel whose blocks wait for each other never ends.
 //
@@ -83,7 +83,7 @@ void set_launch_observer(std::function<void()> observer);
 /// Runs `thread` once for each thread of each block. @throws KernelFault
 void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes, const std::function<void()>& thread);
 
-/// The function that PRECAST_LAUNCH calls; each thread gets a copy of the arguments. @throws
+/// The function that PRECAST_LAUNCH calls; each thread receives a copy of the arguments. @throws
 /// KernelFault
 template <typename Stream, typename... Parameters, typename... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,

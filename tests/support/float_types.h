@@ -81,7 +81,7 @@ class GuardedArray {
   DeviceArray<Value> memory_;
 };
 
-/// Values that the type can represent.
+/// Rounds the values to the type.
 template <typename Type>
 std::vector<double> rounded(std::vector<double> values) {
   for (double& value : values) value = Type::to(Type::of(value));

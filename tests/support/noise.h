@@ -5,8 +5,7 @@
 namespace precast::test {
 
 /// A number in [-0.5, 0.5) with 24 random bits, computed as a hash of (stream, index).
-/// tests/golden/make_torchvision_goldens.py has the same function `noise`, so goldens need no
-/// stored weights.
+/// tests/golden/toy_model.py has the same function `noise`, so goldens need no stored weights.
 inline double noise(std::uint32_t stream, std::uint32_t index) {
   std::uint32_t x = index * 2654435761U + stream * 40503U;
   x ^= x >> 15;

@@ -29,7 +29,7 @@ void RangeServer::start() {
                                         file_.string(), (folder_ / "control").string(), port_};
   if (!certificate_.empty()) arguments.push_back(certificate_.string());
   program_ = std::make_unique<Program>(std::move(arguments));
-  // The last word of the line: the number before it is then complete.
+  // Waits for the last word of the line, so that the number before it is complete.
   if (!program_->printed(" open")) throw std::runtime_error("range_server.py did not start");
   std::istringstream line(program_->written());
   std::string word;

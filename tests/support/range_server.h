@@ -25,9 +25,10 @@ class RangeServer {
 
   /// The file's URL, under the name `name`. To a client, each name is a different file.
   [[nodiscard]] std::string url(const std::string& name = "train.beton") const;
-  /// Sets faults for the next requests, as range_server.py describes. `{}`: none.
+  /// Sets faults for the next requests, as range_server.py describes. `{}` removes them.
   void set_faults(const std::string& json);
-  /// Waits until a request waits because of the fault `delay_s`. @return as Program::printed()
+  /// Waits until the fault `delay_s` delays a request. @return whether this happened, with the
+  /// timeout of Program::printed().
   [[nodiscard]] bool wait_until_delayed() const { return program_->printed(" waits"); }
   void kill();
   /// Starts the server again after kill(), on the same port.

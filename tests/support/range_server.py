@@ -4,8 +4,8 @@ usage: range_server.py FILE CONTROL [PORT [CERTIFICATE]]
 
 With CERTIFICATE, a PEM file with a certificate and its key, it serves HTTPS.
 
-Prints "port N open" when it listens, then a line for each request: its range, the status, the bytes of
-the body. CONTROL is a JSON file that is read at each request; without it, the server works correctly:
+Prints "port N open" when it listens, then a line for each request: its range, the status, the size of
+the body in bytes. CONTROL is a JSON file that is read at each request; without it, the server works correctly:
   delay_s        wait before the response; prints the range and "waits"
   delay_bytes    [first, last]: delay_s applies only to requests for any of these bytes of the file
   status, times  answer the first `times` requests with this status; retry_after: the header Retry-After
@@ -57,7 +57,7 @@ def contents(path):
 
 
 def take(name, limit):
-    """Whether a fault that happens `limit` times per version of the control file must happen again."""
+    """Whether the fault `name` occurs again; it occurs at most `limit` times per version of the control file."""
     with LOCK:
         key = (name, os.stat(CONTROL).st_mtime_ns)
         COUNTS[key] = COUNTS.get(key, 0) + 1
@@ -143,7 +143,7 @@ server = Server(("127.0.0.1", PORT), Handler)
 if len(sys.argv) > 4:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(sys.argv[4])
-    # The handshake is part of the first read of a connection's thread, so that it does not delay others.
+    # Each connection's thread makes the handshake at its first read, so that it does not delay other connections.
     server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
 print(f"port {server.server_address[1]} open", flush=True)
 server.serve_forever()

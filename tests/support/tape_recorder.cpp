@@ -175,7 +175,8 @@ class Tape {
     calls_.push_back(std::move(call));
   }
 
-  /// Restores all memory as if nothing that was recorded had been executed.
+  /// Undoes the recorded operations: restores the memory that existed before them, and poisons the
+  /// memory that they allocated.
   void undo() {
     for (auto& [impl, memory] : memory_) {
       if (memory.own) {
@@ -225,7 +226,7 @@ class Tape {
     bool copied;
   };
   struct Call {
-    /// None for a launch.
+    /// Empty for a launch.
     std::optional<c10::OperatorHandle> op;
     Stack inputs;
     std::vector<Output> outputs;

@@ -31,8 +31,8 @@ struct TapeLog {
 ///   - Recorded work is not executed: all memory that the work has not allocated itself, and the
 ///     default generator, are the same after the recording as before it.
 ///   - Reading a value on the host throws, as cudaStreamSynchronize() does during a capture.
-///   - Recordings share memory: a replay first fills all memory that any of them has allocated with
-///     NaN, except tensors that the host still refers to.
+///   - Recordings share memory: a replay first fills with NaN all memory that any of them has
+///     allocated, except tensors that the host still refers to.
 ///   - A replay throws if memory that the work has not allocated itself has been freed.
 ///
 /// The recorder does not notice accesses to memory through a pointer, except in launches that are
@@ -48,11 +48,10 @@ class TapeRecorder final : public engine::GraphRecorder {
   [[nodiscard]] std::unique_ptr<Recording> record(const Work& work) override;
   void free_unused_memory() override {}
 
-  /// For work that accesses memory through pointers and is not an operation of libtorch, such as
-  /// the launch of a kernel.
-  /// @return whether this thread is recording. If so, `launch` is part of the recording, and must
-  /// use only the memory of tensors that the recording has seen, or that exist as long as the
-  /// recording.
+  /// If this thread is recording, adds `launch` to the recording. For work that accesses memory
+  /// through pointers and is not an operation of libtorch, such as the launch of a kernel. `launch`
+  /// must use only the memory of tensors that the recording has seen, or that exist as long as the
+  /// recording. @return whether this thread is recording.
   static bool record_launch(std::function<void()> launch);
 
   class Pool;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Tests the code of tools/peers that needs no peer: rows, ratios, tables, paths of control groups. If the argument is a
-build folder, also checks that the rows that its precast plans are understood."""
+build folder, also checks that the code understands the rows that this build's precast plans."""
 import gzip
 import json
 import os
@@ -135,7 +135,7 @@ class ReadLimits(unittest.TestCase):
         self.assertEqual([version for version, _ in read_limit.mounted_groups(mounts, "memory")], [1, 2])
 
     def limits(self, delegated, *names):
-        """Limits in a folder that looks like a mounted hierarchy of version 2."""
+        """Creates limited groups in a folder that imitates a mounted hierarchy of version 2."""
         scratch = tempfile.TemporaryDirectory()
         self.addCleanup(scratch.cleanup)
         folder = pathlib.Path(scratch.name)

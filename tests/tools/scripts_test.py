@@ -91,7 +91,7 @@ class Coverage(Scripts):
         for program in ("tools/setup", "bin/cmake", "build-coverage/bin/data_beton_test",
                         "build-coverage/bin/data_loader_test"):
             self.write(program)
-        # Like gcovr, which finds filters relative to the current folder.
+        # Prints its folder, because gcovr resolves filters relative to the current folder.
         self.write("build-coverage/venv/bin/gcovr", 'for word; do echo "$word"; done; echo "in $(pwd -P)"')
         for folder in (".", "tools"):
             done = self.run_script("coverage", "data/ring", folder=folder)

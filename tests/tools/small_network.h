@@ -18,7 +18,7 @@ inline std::vector<std::string> small_network() {
   return {"--model.arch=layers", std::string("--model.params=") + kSmallNetwork};
 }
 
-/// Options of a run of one epoch, called `r`, on images of 32 px. @param folder of runs
+/// Options of a run of one epoch, called `r`, on images of 32 px. @param folder the folder of runs
 inline std::vector<std::string> short_run(const std::string& folder) {
   return {"--resolution.min_res=32", "--resolution.max_res=32", "--validation.resolution=32",
           "--training.epochs=1",     "--lr.lr=0.001",           "--logging.folder=" + folder,

@@ -10,25 +10,25 @@
 
 namespace precast::tools {
 
-/// The parts needed for training steps, made from a recipe's plan: model, loss, gradient exchange,
-/// optimiser. `precast train`, `precast bench step` and tests all use this class, so that a
-/// benchmark measures what training runs. Borrows the run and the ranks.
+/// The parts of a training step, built from a recipe's plan: model, loss, gradient exchange and
+/// optimiser. `precast train`, `precast bench step` and tests all use this class, so a benchmark
+/// measures the same steps as training runs. Borrows the run and the ranks.
 class Assembly {
  public:
   /// @param plan from make_plan(). With dist.sync_bn, the batch norms of all ranks share their
   /// statistics.
-  /// @param data the training set, used only during construction: the model is tested on synthetic
-  /// samples with the fields that the recipe reads. Null: the model is tested on images and labels.
-  /// @param val the validation set, used in the same way. Null: no evaluation is tested.
-  /// @throws ConfigError for a model that does not fit the plan or the data, or that weights files
-  /// cannot store.
+  /// @param data the training set, used only by the constructor, which tests the model on synthetic
+  /// samples with the fields that the recipe reads. Null: it tests the model on images and labels.
+  /// @param val the validation set, used in the same way. Null: evaluation is not tested.
+  /// @throws ConfigError if the model does not fit the plan or the data, or if weights files cannot
+  /// store it.
   Assembly(const ResolvedRun& run, TrainPlan plan, const Registries& registries, RankSession& ranks,
            const data::BetonReader* data = nullptr, const data::BetonReader* val = nullptr);
 
   [[nodiscard]] const TrainPlan& plan() const { return plan_; }
   [[nodiscard]] Model& model() { return *model_; }
   [[nodiscard]] const Model& model() const { return *model_; }
-  /// The spec to store in the files with the model's weights.
+  /// The model spec to store in weights files.
   [[nodiscard]] const WeightsSpec& weights_spec() const { return weights_spec_; }
   [[nodiscard]] const Loss& loss() const { return *loss_; }
   [[nodiscard]] GradSync& sync() { return *sync_; }

@@ -8,11 +8,11 @@
 
 namespace precast::tools {
 
-/// The figures of an evaluation: top_1 and top_5 if it has them, val_loss, and the metrics. Their
-/// names are the same in summary.json, `eval --json` and the file of --result-json.
+/// The results of an evaluation: top_1 and top_5 (for losses with class labels), val_loss and the
+/// metrics. Their names are the same in summary.json, `eval --json` and the file of --result-json.
 [[nodiscard]] nlohmann::ordered_json eval_figures(const engine::EvalResult& eval);
 
-/// The counts of an evaluation per class, as lists in the order of the classes: `{"names": [...],
+/// The per-class counts of an evaluation, as lists in the order of the classes: `{"names": [...],
 /// "images": [...], "top_1_correct": [...]}`. `names` exists only if the dataset has a name for
 /// each class. Empty if nothing was counted per class.
 /// @param dataset the evaluated dataset.

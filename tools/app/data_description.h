@@ -11,22 +11,21 @@ namespace precast::tools {
 /// The path, or the paths of a list, as human-readable text.
 [[nodiscard]] std::string file_text(const nlohmann::ordered_json& file);
 
-/// A dataset as --dry-run shows it: file (a list if there are several), samples, bytes, classes,
+/// Describes a dataset for --dry-run: file (a list if there are several), samples, bytes, classes,
 /// and the smallest, mean and largest width and height of its first image field, in pixels.
 [[nodiscard]] nlohmann::ordered_json dataset_summary(const data::BetonReader& reader);
 
-/// Whether a sample of the dataset has an image that is stored as a JPEG.
+/// Whether any image of the dataset is stored as a JPEG.
 [[nodiscard]] bool has_jpegs(const data::BetonReader& reader);
 
-/// A pipeline as --dry-run shows it: the steps as they are written in the recipe (or the standard
-/// steps), and mean and std of the normalisation.
+/// Describes a pipeline for --dry-run: the steps as the recipe gives them (or the standard steps),
+/// and mean and std of the normalisation.
 /// @param written the value of `pipeline.train` or `pipeline.val`; null: the standard pipeline.
 [[nodiscard]] nlohmann::ordered_json pipeline_summary(const data::Pipeline& pipeline,
                                                       const nlohmann::ordered_json& written,
                                                       bool train);
 
-/// Print the results of dataset_summary() and pipeline_summary() in human-readable form, one line
-/// each. @{
+/// Print the results of dataset_summary() and pipeline_summary() as text, one line each. @{
 void print_dataset(const std::string& name, const nlohmann::ordered_json& dataset);
 void print_pipeline(const std::string& name, const nlohmann::ordered_json& pipeline);
 /// @}

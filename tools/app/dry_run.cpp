@@ -52,8 +52,8 @@ ResolvedRun planned_run(const Recipe& recipe, const RankInfo& info) {
   return run;
 }
 
-/// Checks whether this host has enough GPUs for the ranks. Without a GPU, the plan is for another
-/// machine. @throws DeviceError
+/// Checks whether this host has enough GPUs for the ranks. A host without GPUs passes, because the
+/// plan is then for another machine. @throws DeviceError
 void check_gpus_of_host(const Recipe& recipe, const RankInfo& info) {
   const int gpus = usable_gpus();
   if (gpus == 0) return;
@@ -119,10 +119,10 @@ ordered_json describe_keys(const std::vector<UnreadKey>& unread_keys) {
   return keys;
 }
 
-/// The layers of the run's model that fused kernels can compute. Empty without fused kernels,
-/// because a large model takes a second to construct.
-models::FusedLayerCounts planned_norms(const ResolvedRun& run, const TrainPlan& plan,
-                                       const Registries& registries) {
+/// Counts the layers of the run's model that fused kernels can compute. Without fused kernels,
+/// returns zeros, because constructing a large model takes a second.
+models::FusedLayerCounts count_fused_layers(const ResolvedRun& run, const TrainPlan& plan,
+                                            const Registries& registries) {
   if (!plan.model.fused_kernels) return {};
   ModelSpec spec = plan.model;
   const auto rank = make_single_rank();
@@ -130,13 +130,13 @@ models::FusedLayerCounts planned_norms(const ResolvedRun& run, const TrainPlan& 
   return models::fused_layer_counts(*make_model(registries.models, spec));
 }
 
-/// The facts that the datasets add to a plan.
+/// The facts about the datasets that the printed plan contains.
 struct PlannedData {
   std::int64_t samples = 0;
   std::int64_t classes = 0;
   ordered_json values;
   ordered_json datasets = ordered_json::object();
-  /// Null if it was not read.
+  /// Null if the dataset was not read.
   std::unique_ptr<data::BetonReader> train = nullptr;
   std::unique_ptr<data::BetonReader> val = nullptr;
 
@@ -157,7 +157,7 @@ void read_datasets(const ResolvedRun& run, const Registries& registries, Planned
   planned.values = resolved_values(recipe, reader, data);
   planned.classes = count_outputs(reader, recipe, recipe.train_pipeline, planned.classes);
   planned.datasets["train"] = dataset_summary(reader);
-  // Checks that the ring loads the same batches as this run.
+  // shared_ring() compares the batches of the ring with those of this run.
   if (!recipe.ring.name.empty() || !run.ring.empty())
     static_cast<void>(shared_ring(reader, data, run,
                                   make_plan(run, registries, planned.samples, planned.classes)));
@@ -173,8 +173,8 @@ void read_eval_data(const Recipe& recipe, PlannedData& planned) {
   planned.datasets["val"] = dataset_summary(*planned.val);
 }
 
-/// @param train_samples without data.repeats; 0: the number is read from the dataset, if the recipe
-/// names one.
+/// @param train_samples the number of training samples, without data.repeats; 0: the number in the
+/// recipe's dataset, if it names one.
 PlannedData plan_data(const ResolvedRun& run, const Registries& registries,
                       std::int64_t train_samples) {
   const Recipe& recipe = run.recipe;
@@ -198,8 +198,8 @@ PlannedData plan_data(const ResolvedRun& run, const Registries& registries,
   return planned;
 }
 
-/// Replaces fp16 and bf16 in a plan for a GPU, and in its batches, by fp32: on a CPU, operations
-/// may lack code for them.
+/// Replaces fp16 and bf16 with fp32, in a plan for a GPU and in its batches, because libtorch's CPU
+/// operations may not support them.
 void use_fp32(TrainPlan& plan, std::vector<ProbeBatch>& trials) {
   if (plan.precision == Precision::fp32) return;
   plan.precision = Precision::fp32;
@@ -273,7 +273,7 @@ int dry_run(const Recipe& recipe, const Registries& registries, const RankInfo& 
   const auto frozen = check_model(run, plan, registries, planned);
   ordered_json described = describe_plan(run, plan, planned.values, options.has("per-step"));
   described.update(describe_data(recipe, planned.datasets));
-  described["kernels"] = describe_kernels(run, plan, planned_norms(run, plan, registries));
+  described["kernels"] = describe_kernels(run, plan, count_fused_layers(run, plan, registries));
   described["graphs"] = describe_graphs(run, plan, registries);
   described["frozen"] = frozen;
   described["unread_keys"] = describe_keys(recipe.unread_keys);  // with --warn-unread

@@ -9,12 +9,12 @@
 
 namespace precast::tools {
 
-/// `precast train --dry-run`: checks the recipe and prints the plan without training. Throws the
-/// error with which training would fail before its first step; if there are too few GPUs or
-/// samples, after printing the plan.
-/// @param train_samples without data.repeats; 0: the number is read from the dataset, if the recipe
-/// names one. Without either, the plan has no steps.
-/// @param options of `train`.
+/// `precast train --dry-run`: checks the recipe and prints the plan without training. If training
+/// would fail before its first step, throws the same error. If there are too few GPUs or samples,
+/// it prints the plan first.
+/// @param train_samples the number of training samples, without data.repeats; 0: the number in the
+/// recipe's dataset. If the recipe names no dataset either, the plan has no steps.
+/// @param options the options of `train`.
 int dry_run(const Recipe& recipe, const Registries& registries, const RankInfo& info,
             std::int64_t train_samples, const Arguments& options);
 

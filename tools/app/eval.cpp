@@ -80,7 +80,8 @@ Evaluated evaluate(const ResolvedRun& run, RankSession& ranks, const Registries&
   Progress progress;
   const engine::EvalResult result = *model.evaluator.evaluate(
       *model.model, *loss, *opened.source, ranks.communicator(), [&](std::int64_t done) {
-        // The numbers of samples of two ranks differ by at most one.
+        // The numbers of samples of two ranks differ by at most one, so this approximates the
+        // total.
         if (ranks.is_rank_zero() && progress.due()) {
           progress.show(
               fmt::format("evaluating {}/{}", std::min(done * run.world, samples), samples));
@@ -92,7 +93,7 @@ Evaluated evaluate(const ResolvedRun& run, RankSession& ranks, const Registries&
   return {result, class_figures(result, *reader, run.recipe), opened.images};
 }
 
-/// The figures under the names that a training run's summary.json has for them.
+/// The results, with the names that they have in a training run's summary.json.
 ordered_json summary_of(const Evaluated& evaluated, int world) {
   const engine::EvalResult& result = evaluated.result;
   ordered_json summary = eval_figures(result);

@@ -13,10 +13,10 @@ namespace precast::tools {
 /// validation set.
 int run_eval(const std::vector<std::string>& args);
 /// run_eval() for a recipe that has already been read (`training.eval_only`).
-/// @param command the arguments after the program's name, to start ranks with.
+/// @param command the command line for ranks that it starts, without the program's name.
 /// @param run_argument the argument from which the recipe was read. @param file if not null, rank 0
-/// adds its figures to it, under the names of summary.json. If this process starts the ranks, rank
-/// 0 is another process (see ResultFile::take_over()).
+/// adds its results to it, with the names used in summary.json. If this process starts the ranks,
+/// rank 0 is another process (see ResultFile::take_over()).
 int evaluate_recipe(const Recipe& recipe, const Registries& registries,
                     const std::vector<std::string>& command, bool json,
                     const RunArgument& run_argument = {}, ResultFile* file = nullptr);

@@ -53,7 +53,7 @@ enum class DatasetUse {
 [[nodiscard]] std::int64_t count_eval_outputs(const Recipe& recipe, const data::BetonReader* reader,
                                               DatasetUse use);
 
-/// Collective: every rank must call it.
+/// Builds the model and loads model.weights. Collective: every rank must call it.
 /// @param labels the dataset whose classes are compared with the classes of the weights; null: no
 /// comparison.
 /// @param run_argument the run that model.weights belongs to, if any. Rank 0 warns about plug-ins
@@ -64,10 +64,10 @@ enum class DatasetUse {
                                         const data::BetonReader* labels,
                                         const RunArgument& run_argument);
 
-/// Runs an evaluation on the ranks that a recipe requests. Starts the ranks and waits for them; or,
-/// if this process is one of the ranks, calls `body`, after which all ranks leave their group
-/// together.
-/// @param command the arguments after the program's name, to start ranks with.
+/// Runs an evaluation on the ranks that a recipe requests. If this process is one of the ranks,
+/// calls `body`; then all ranks leave their group together. Otherwise, starts the ranks and waits
+/// for them.
+/// @param command the command line for ranks that it starts, without the program's name.
 /// @param on_end called before a rank ends because of an error.
 /// @return the exit code of `body` or of the launch.
 [[nodiscard]] int run_evaluation(const Recipe& recipe, const std::vector<std::string>& command,
@@ -93,14 +93,15 @@ struct EvalSource {
   /// The number of dimensions of the outputs.
   std::int64_t output_dims = 0;
 };
+/// Opens a dataset as batches for the model.
 /// @param use evaluate: batches have the targets of the recipe; predict: batches have no targets.
 /// @param order null: the order of the file.
 /// @throws ConfigError if the model does not accept such samples.
 [[nodiscard]] EvalSource open_eval_source(EvalModel& model, const data::BetonReader& reader,
                                           DatasetUse use,
                                           std::shared_ptr<const data::SampleOrder> order = nullptr);
-/// Opens only the samples at these positions, for predictions. Without positions, the result has no
-/// source.
+/// Opens only the samples at these positions, for predictions. If `positions` is empty, the
+/// `source` of the result is null.
 [[nodiscard]] EvalSource open_eval_source(EvalModel& model, const data::BetonReader& reader,
                                           std::vector<std::uint64_t> positions);
 

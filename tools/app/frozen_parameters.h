@@ -17,8 +17,8 @@ void freeze_parameters(const Model& model, const std::vector<std::string>& names
 /// The names of the model's parameters that are not trained.
 [[nodiscard]] std::vector<std::string> frozen_parameters(const Model& model);
 
-/// These names as text for a message, such as `62 tensors: conv1.weight, bn1.weight, bn1.bias and
-/// 59 more`.
+/// Formats the names for a message, such as `62 tensors: conv1.weight, bn1.weight, bn1.bias and 59
+/// more`.
 [[nodiscard]] std::string frozen_text(const std::vector<std::string>& names);
 
 }  // namespace precast::tools

@@ -14,7 +14,7 @@ using engine::GraphScope;
 using nlohmann::ordered_json;
 
 bool takes_lr_tensor(const TrainPlan& plan, const Registries& registries) {
-  // Every optimiser can be made without parameters, because a rank may have none to update.
+  // Every optimiser can be created without parameters, because a rank may have none to update.
   const std::vector<NamedTensor> none;
   return registries.optimizers.make(plan.optimizer, {none, plan.peak_lr})->takes_lr_tensor();
 }

@@ -34,7 +34,7 @@ namespace precast::tools {
 /// describe_kernels()
 [[nodiscard]] std::string kernels_used(const nlohmann::ordered_json& kernels);
 
-/// A warning if fused kernels are requested, but no layer uses them; empty: no warning.
+/// A warning if fused kernels are requested, but no layer uses them; otherwise empty.
 [[nodiscard]] std::string kernels_warning(const nlohmann::ordered_json& kernels);
 
 /// A warning for each of loss.kernels and optimizer.kernels that requests fused kernels although

@@ -46,7 +46,7 @@ data::RingOptions ring_options(const ServedData& data, const ServeOptions& optio
           .description = data.description};
 }
 
-/// Loads batches and publishes them in a ring, in a thread.
+/// Loads batches in a separate thread and publishes them in a ring.
 class LoaderServer {
  public:
   LoaderServer(const ServedData& data, const ServeOptions& options)
@@ -139,7 +139,7 @@ class LoaderServer {
     const data::RingPosition start = ring_.start();
     const auto epochs = static_cast<std::int64_t>(data_.image_size_px.size());
     for (std::int64_t epoch = start.epoch; epoch < epochs; ++epoch) {
-      // The requested batch does not exist: only the consumer that requested it fails.
+      // If the requested batch does not exist, only the consumer that requested it fails.
       if (epoch == start.epoch && start.batch > batches_of_pass_) continue;
       epoch_ = epoch;
       const EpochRequest request{
@@ -153,8 +153,7 @@ class LoaderServer {
         if (!ring_.publish(epoch, batch_, *batch)) return;
         ++batch_;
       }
-      // The loader returns no batch at the end of a pass, and none if it is asked to stop while it
-      // waits.
+      // The loader returned no batch: the pass is complete, or the loader was asked to stop.
       if (stopping()) return;
       if (!ring_.end_pass(epoch, batch_)) return;
       report("pass", epoch);

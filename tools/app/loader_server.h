@@ -37,8 +37,9 @@ struct ServeOptions {
 };
 
 /// Loads all epochs into a ring, from the earliest position that a consumer needs, and waits until
-/// the consumers have read them. @return 0, or the exit code after a signal. @throws as Loader and
-/// RingProducer; consumers get the same error.
+/// the consumers have read them.
+/// @return 0, or the exit code after a signal.
+/// @throws the errors of Loader and RingProducer; the consumers receive the same error.
 [[nodiscard]] int serve(const ServedData& data, const ServeOptions& options);
 
 }  // namespace precast::tools

@@ -23,8 +23,6 @@
 namespace precast::tools {
 namespace {
 
-/// [samples, classes]
-
 /// A rank that records whether any collective was requested.
 class RecordingCommunicator final : public Communicator {
  public:
@@ -45,7 +43,8 @@ class RecordingCommunicator final : public Communicator {
   bool called = false;
 };
 
-/// The logits of a new model for synthetic images; always the same weights and images.
+/// Returns the logits of a new model for synthetic images. All calls use the same weights and
+/// images.
 at::Tensor logits(const ModelRegistry& models, const ModelSpec& spec, std::int64_t size_px,
                   bool training, std::int64_t images = 2) {
   const at::NoGradGuard no_grad;

@@ -29,9 +29,10 @@ namespace precast::tools {
 /// Runs a model in evaluation mode, with autocast for the plan's precision, and checks its output.
 /// If is_own_classifier(), the model is not run and may be null, and the outputs are 0.
 /// @param batch two synthetic samples of the fields that the recipe reads; targets may be missing.
-/// @return the outputs. @throws ConfigError if the model has no parameters, fails on the batch, or
-/// does not return a floating-point tensor. Its shape must be [2, num_classes] if the targets are
-/// class indices, and [2, ...] otherwise. Errors of the device are rethrown.
+/// @return the outputs.
+/// @throws ConfigError if the model has no parameters, fails on the batch, or does not return a
+/// floating-point tensor of shape [2, num_classes] (for class indices as targets) or [2, ...] (for
+/// all others). Errors of the device are rethrown.
 at::Tensor check_output(Model* model, const TrainPlan& plan, const Batch& batch);
 
 /// Explains why the plan's model cannot work on images of one of these sizes (for example, a linear

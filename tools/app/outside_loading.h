@@ -27,16 +27,17 @@ void check_outside_ranks(const Recipe& recipe, const std::string& address, std::
 /// The number of training samples of an epoch.
 [[nodiscard]] std::int64_t outside_samples(const ResolvedRun& run);
 
-/// The string that identifies such batches in a checkpoint: their number per epoch.
+/// The entry for these batches in the identity of a run (run_identity.h): their number per epoch.
 [[nodiscard]] std::string outside_identity(const ResolvedRun& run);
 
-/// @param fields the validation set. @throws as check_outside_ranks(),
-/// data::open_outside_batches(), data::make_outside_spec()
+/// @param fields the validation set.
+/// @throws the errors of check_outside_ranks(), data::open_outside_batches(),
+/// data::make_outside_spec()
 [[nodiscard]] std::unique_ptr<BatchSource> make_outside_train_source(
     const data::BetonReader& fields, const ResolvedRun& run, const TrainPlan& plan);
 
-/// For measurements: an endless stream of batches of images and labels from `address`. The numbers
-/// that the producer gives the batches are ignored.
+/// An endless stream of batches of images and labels from `address`, for measurements. The epoch
+/// and batch numbers that the producer sends are ignored.
 [[nodiscard]] std::unique_ptr<BatchSource> make_outside_stream(const std::string& address,
                                                                const ResolvedRun& run,
                                                                const TrainPlan& plan);

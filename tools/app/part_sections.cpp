@@ -25,12 +25,12 @@ void PartSections::mount(Schema& schema, const PartSection& section, const Candi
   std::map<std::string, std::vector<std::string>> readers;
   for (const Candidate& other : others) {
     for (const std::string& option : other.options.names()) {
-      // Neither an option of the chosen part nor another key of the recipe.
+      // Skips options that the chosen part has too, and other keys of the recipe.
       if (!schema.contains(section.prefix + option)) readers[option].push_back(other.name);
     }
   }
   if (!known) {
-    // Only the wrong name is reported; its options are accepted unchecked.
+    // Only the unknown name is reported. The options of all parts are accepted unchecked.
     auto value = std::make_shared<ConfigNode>();
     owned_.push_back(value);
     for (const auto& [option, names] : readers) {
@@ -46,7 +46,7 @@ void PartSections::mount(Schema& schema, const PartSection& section, const Candi
                     section.selector, fmt::join(names, ", "));
     const auto add = [&](const std::string& key) {
       if (section.published.contains(option)) {
-        // Never an error here. A grid refuses the key if it has no effect in any trial, unless only
+        // Not an error here. A grid rejects the key if it has no effect in any trial, unless only
         // the recipe's file contains it (tools/experiments/trial/check.h).
         schema.add_dead(key, "ignored, as in ffcv-imagenet: " + reason);
       } else {

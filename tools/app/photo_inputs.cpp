@@ -27,7 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Deeper nesting means that a link points back to one of its parent folders.
+/// Deeper nesting is taken to mean that a link points back to one of its parent folders.
 constexpr int kMaxDepth = 32;
 /// Room for an image of 22 million pixels.
 constexpr std::uint64_t kPageBytes = std::uint64_t{64} << 20;
@@ -66,13 +66,13 @@ void list_folder(const fs::path& root, PhotoList& list) {
   std::sort(list.paths.begin() + static_cast<std::ptrdiff_t>(first), list.paths.end());
 }
 
-/// A file without a name, which is removed when its last descriptor is closed. A writer uses it
-/// instead of creating a file.
+/// A file without a name. The system removes it when its last descriptor is closed. A writer that
+/// gets this object as its FileOps writes to this file.
 class UnnamedFile final : public FileOps {
  public:
   explicit UnnamedFile(const fs::path& folder)
       : fd_(::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, S_IRUSR | S_IWUSR)) {
-    // Some file systems only support files with names.
+    // Some file systems do not support O_TMPFILE.
     if (fd_ < 0) {
       std::string name = (folder / "precast-XXXXXX").string();
       fd_ = ::mkostemp(name.data(), O_CLOEXEC);
@@ -101,7 +101,7 @@ class UnnamedFile final : public FileOps {
     return ::pwrite(fd, data, size, offset);
   }
   int ftruncate(int fd, std::int64_t size) override { return ::ftruncate(fd, size); }
-  // The file is temporary, and it has no name that could change.
+  // The file is temporary and has no name, so these calls have nothing to do.
   int fsync(int /*fd*/) override { return 0; }
   int close(int fd) override { return ::close(fd); }
   int rename(const char* /*from*/, const char* /*to*/) override { return 0; }

@@ -21,16 +21,16 @@ struct PhotoList {
   std::vector<std::string> ignored;
 };
 
-/// Lists the images of `inputs`. For a folder: all files with the extension of an image, at any
-/// depth, sorted by path (byte by byte), except hidden ones (data::is_hidden()), as in a source of
-/// kind folder; links are followed. A file that is given directly counts as an image, whatever its
-/// name.
+/// Lists the images of `inputs`. In a folder, these are all files with the extension of an image,
+/// at any depth, sorted by path (byte by byte). As in a source of kind folder, hidden files
+/// (data::is_hidden()) are left out and links are followed. A file that is given directly counts as
+/// an image, whatever its name.
 /// @throws IoError if a path does not exist or a folder cannot be listed; DataError for a folder
 /// without images.
 [[nodiscard]] PhotoList list_photos(const std::vector<std::string>& inputs);
 
-/// Returns how many photos, from `first` on, to predict together. This limits the disk space of the
-/// temporary datasets. At least 1.
+/// Returns the number of photos, from `first` on, to predict together: at least 1. Groups limit the
+/// disk space of the temporary datasets.
 [[nodiscard]] std::size_t photo_group_size(const std::vector<std::string>& paths,
                                            std::size_t first);
 
@@ -39,9 +39,9 @@ struct PhotoList {
 [[nodiscard]] std::string photo_field(const Recipe& recipe);
 
 /// Image files as a dataset with a single field, so that they are processed in the same way as
-/// validation images. As with `precast write --image.mode keep --image.passthrough --image.quality
-/// 100`, JPEGs are stored unchanged unless they are unusual (CMYK, arithmetic coding, ...) or
-/// decode with a warning, other images as pixels (above 64 MiB of pixels: as JPEG), and EXIF
+/// validation images. They are stored as by `precast write --image.mode keep --image.passthrough
+/// --image.quality 100`: JPEGs unchanged, unless they are unusual (CMYK, arithmetic coding, ...) or
+/// decode with a warning; other images as pixels, or as JPEG above 64 MiB of pixels. EXIF
 /// orientation is ignored. The dataset is an unnamed file in the folder for temporary files
 /// (TMPDIR). The system releases its space when the process ends, even if the process is killed.
 class PhotoDataset {

@@ -61,10 +61,10 @@ void check_target_threshold(const TrainPlan& plan) {
   };
   const double threshold = option("target_threshold", -1);
   const double smoothing = option("label_smoothing", 0);
-  // The targets of a class index.
+  // The targets of a sample: `on` for its class, `off` for all other classes.
   const double off = smoothing / static_cast<double>(plan.model.num_classes);
   const double on = 1 - smoothing + off;
-  // Compared in f32, as the loss does.
+  // The loss compares float32 values.
   const auto single = [](double value) { return static_cast<float>(value); };
   if (threshold < 0 || (single(threshold) >= single(off) && single(threshold) < single(on))) return;
   throw ConfigError(fmt::format(
@@ -76,8 +76,8 @@ void check_target_threshold(const TrainPlan& plan) {
 }
 
 /// Calls `visit(rate, call)` with the rates at the start and the end of each epoch and, if the
-/// number of steps is known, those of the first and the last step of each epoch. `call()`
-/// describes, for messages, how the rate was computed: `lr(3)`.
+/// number of steps is known, those of the first and the last step of each epoch. `call()` returns
+/// the call that computed the rate, such as `lr(3)`, for messages.
 template <typename Visit>
 void visit_rates(const TrainPlan& plan, const Visit& visit) {
   for (std::int64_t epoch = 0; epoch <= plan.epochs; ++epoch)
@@ -113,7 +113,7 @@ double highest_rate(const TrainPlan& plan) {
   return highest;
 }
 
-/// @throws ConfigError for changes that TrainPlan does not allow
+/// @throws ConfigError if the method changed a field that methods must not change
 void check_unchanged_fields(const std::string& method, const TrainPlan& before,
                             const TrainPlan& plan) {
   const auto expect_unchanged = [&](std::string_view field, auto expected, auto got) {
@@ -132,8 +132,9 @@ void check_unchanged_fields(const std::string& method, const TrainPlan& before,
   expect_unchanged("model.targets", name_of(before.model.targets), name_of(plan.model.targets));
 }
 
-/// Lets a method edit the plan. @param rank_batch samples of a step on one rank; 0: nothing is
-/// trained. @throws ConfigError if the plan is then invalid
+/// Lets a method edit the plan.
+/// @param rank_batch samples of a step on one rank; 0: nothing is trained.
+/// @throws ConfigError if the edited plan is invalid
 void configure(const NamedMethod& method, TrainPlan& plan, std::int64_t rank_batch) {
   const TrainPlan before = plan;
   method.method->configure(plan);
@@ -146,7 +147,7 @@ void configure(const NamedMethod& method, TrainPlan& plan, std::int64_t rank_bat
   };
   expect(plan.schedule != nullptr, "schedule", "a schedule", "null");
   expect(plan.micro_batches >= 1, "micro_batches", "at least 1", plan.micro_batches);
-  // The recipe's own number is checked with its key.
+  // The number in the recipe is checked elsewhere, with its key.
   expect(plan.micro_batches == before.micro_batches || rank_batch % plan.micro_batches == 0,
          "micro_batches", fmt::format("a divisor of the batch of one rank ({})", rank_batch),
          plan.micro_batches);
@@ -157,7 +158,7 @@ void configure(const NamedMethod& method, TrainPlan& plan, std::int64_t rank_bat
     expect(size_px >= 1, "image_size_px", "sizes of at least 1", size_px);
 }
 
-/// `random, subset 64, filter label < 3`.
+/// Formats an order, such as `random, subset 64, filter label < 3`.
 std::string order_text(const ordered_json& order) {
   std::string text = order.at("name");
   for (const char* option : {"subset", "filter"}) {

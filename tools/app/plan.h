@@ -30,8 +30,8 @@ namespace precast::tools {
                                           const std::string& dataset);
 
 /// Warns if the run ends before the epoch of the highest learning rate, before the end of the
-/// warm-up, or before the images have their full size. ffcv-imagenet accepts such recipes, and any
-/// recipe can be tried for one epoch, so this is no error.
+/// warm-up, or before the images have their full size. This is not an error, because ffcv-imagenet
+/// accepts such recipes, and users try recipes for one epoch.
 void warn_of_short_run(const Recipe& recipe, const TrainPlan& plan, Diagnostics& diagnostics);
 
 /// Warns if the schedule has a rate above lr.lr at the start or the end of an epoch or, if the plan
@@ -47,7 +47,7 @@ void warn_of_high_rates(const Recipe& recipe, const TrainPlan& plan, Diagnostics
 /// Prints the plan of `train --dry-run --json` in human-readable form.
 void print_plan(const ResolvedRun& run, const nlohmann::ordered_json& plan);
 
-/// The same for training.eval_only: prints what the evaluation reads.
+/// Prints the plan of a run with training.eval_only: what the evaluation reads.
 void print_evaluation(const ResolvedRun& run, const nlohmann::ordered_json& plan);
 
 }  // namespace precast::tools

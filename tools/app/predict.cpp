@@ -105,8 +105,8 @@ PredictFormat read_format(const Arguments& options, const Inputs& inputs) {
   return format;
 }
 
-/// The format for the targets of the recipe. Several classes per sample: all classes, unless --top
-/// is given. Outputs that are not classes are written unchanged.
+/// Adapts the format to the targets of the recipe. For several classes per sample, all classes are
+/// written unless --top is given. Outputs that are not classes are written unchanged.
 PredictFormat format_for(PredictFormat format, const Recipe& recipe, const Arguments& options) {
   if (recipe.targets == TargetKind::class_index) return format;
   const bool csv = format.file.extension() == ".csv" || (format.file.empty() && !format.json);
@@ -134,8 +134,9 @@ PredictFormat format_for(PredictFormat format, const Recipe& recipe, const Argum
   return format;
 }
 
-/// The names of the classes, from the weights or the labels of a dataset. @param classes of the
-/// model: names of another number of classes would be wrong
+/// The names of the classes, from the weights or the labels of a dataset.
+/// @param classes the number of classes of the model. The names in a dataset are used only if their
+/// number is the same.
 std::vector<std::string> class_names(const Recipe& recipe, const data::BetonReader* reader,
                                      std::int64_t classes) {
   const TrainConfig& config = recipe.config;
@@ -259,14 +260,15 @@ class Predictor {
     if (ranks_.is_rank_zero()) writer_.add(logits, opened.passes, names, problems);
   }
 
-  /// All logits. @throws Error if the process is asked to stop
+  /// Returns the logits of all samples.
+  /// @throws Error if the process is asked to stop
   at::Tensor logits_of(const EvalSource& opened, const engine::Evaluator::OnBatch& on_batch) {
     at::Tensor logits;
     try {
       logits = model_.evaluator.predict(*model_.model, opened.source.get(), ranks_.communicator(),
                                         on_batch);
     } catch (const DataError&) {
-      throw_if_stopped();  // before the first batch
+      throw_if_stopped();  // the signal came before the first batch
       throw;
     }
     throw_if_any_stopped();  // the source may have stopped waiting for a batch
@@ -326,7 +328,7 @@ void report_ignored(const PhotoList& photos) {
            shown.size() < photos.ignored.size() ? ", ..." : "");
 }
 
-/// Each rank lists the photos itself, and the ranks' hosts may have different files. Collective.
+/// Compares the lists of photos of all ranks, whose hosts may have different files. Collective.
 /// @throws ConfigError on every rank if the lists differ
 void check_same_photos(Communicator& ranks, const PhotoList& photos) {
   std::string names;

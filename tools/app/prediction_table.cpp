@@ -51,7 +51,7 @@ std::vector<Prediction> most_probable(std::span<const float> logits, int passes,
     return logit(a) != logit(b) ? logit(a) > logit(b) : a < b;
   });
   const double largest = logits.empty() ? 0 : *std::ranges::max_element(logits);
-  // Relative to the most probable class, so that no exponential overflows.
+  // Weights are relative to the most probable class, so that no exponential overflows.
   const auto weight = [&](double value) { return std::exp((value - largest) / passes); };
   double sum = 0;
   if (kind == Probability::softmax)

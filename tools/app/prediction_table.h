@@ -40,7 +40,7 @@ class PredictionTable {
 
   /// `name,class,probability`, then `class_2,probability_2` and so on, up to `top`.
   [[nodiscard]] std::string csv_header() const;
-  /// A line of the same CSV (RFC 4180: quotes around text with commas, quotes or line breaks).
+  /// A line of this CSV (RFC 4180: quotes around text with commas, quotes or line breaks).
   /// Probabilities have six significant digits.
   [[nodiscard]] std::string csv_row(std::string_view name, std::span<const Prediction> best) const;
   /// `{"name": ..., "predictions": [{"class": ..., "label": 3, "probability": 0.9}, ...]}`.

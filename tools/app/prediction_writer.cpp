@@ -117,7 +117,7 @@ void PredictionWriter::finish() {
     const auto* bytes = static_cast<const std::byte*>(all.const_data_ptr());
     write_npy(format_.file, DType::f32, all.sizes().vec(), {bytes, all.nbytes()});
   } else if (!format_.file.empty()) {
-    write_to_file("");  // creates the file also without samples
+    write_to_file("");  // creates the file even if there are no samples
     text_file_->append(file_buffer_);
     text_file_->commit();
   }

@@ -36,13 +36,15 @@ struct PredictFormat {
 /// @throws Error with the signal's exit code if the process was asked to stop (StopSignals)
 void throw_if_stopped();
 
-/// Writes the predictions. Lines of a file are written as they come, and the file appears when it
-/// is complete. The rows of a `.npy` and what is printed are collected in memory until then.
+/// Writes the predictions. Lines of a `.csv` or `.jsonl` file are written as predictions are added,
+/// and the file appears under its name when it is complete. The rows of a `.npy` and the text to
+/// print stay in memory until finish().
 class PredictionWriter {
  public:
   PredictionWriter(PredictFormat format, std::vector<std::string> class_names);
 
-  /// Call it before predicting: an error after hours of predicting would lose the predictions.
+  /// Checks that the outputs can be written. Call it before predicting: an error after hours of
+  /// predicting would lose the predictions.
   /// @param dims the number of dimensions of the outputs.
   /// @throws ConfigError if the outputs are not one number for each class, unless only a `.npy` is
   /// written
@@ -50,14 +52,15 @@ class PredictionWriter {
   /// @param logits [samples, classes] float32 on the CPU, each the sum of `passes` forward passes;
   /// if only a .npy is written, [samples, ...] of any shape.
   /// @param names one for each sample.
-  /// @param problems the reason why a sample could not be read, one for each sample, "" if it
-  /// could. Samples that could not be read are left out; in a .npy, their rows are NaN. Empty if
-  /// all samples could be read.
+  /// @param problems for each sample, why it could not be read, or "" if it could. Samples that
+  /// could not be read are left out; in a .npy, their rows are NaN. An empty list means that all
+  /// samples could be read.
   /// @throws Error with ExitCode::diverged for logits that are not finite, if classes will be
   /// written; what check_outputs() throws; IoError; what throw_if_stopped() throws
   void add(const at::Tensor& logits, int passes, std::span<const std::string> names,
            std::span<const std::string> problems = {});
-  /// Call once, at the end. @throws IoError
+  /// Completes the file and prints the text. Call it once, after the last add().
+  /// @throws IoError
   void finish();
   /// Number of samples so far, without those that could not be read.
   [[nodiscard]] std::int64_t samples() const { return samples_; }

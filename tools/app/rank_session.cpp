@@ -44,7 +44,7 @@ int parse_nproc(const std::string& text) {
   return *ranks;
 }
 
-/// Whether the program that started the ranks serves the store.
+/// Whether the program that started the ranks serves c10d's store.
 bool store_is_served(const RankInfo& info) {
   if (info.source == "precast") return true;
   const char* agent = std::getenv("TORCHELASTIC_USE_AGENT_STORE");
@@ -60,9 +60,9 @@ distributed::GroupOptions group_options(const TrainConfig& config, const RankInf
   options.port = info.port;
   options.serves_store = info.rank == 0 && !store_is_served(info);
   if (info.source == "torchrun" && store_is_served(info)) {
-    // torchrun's agents keep their own keys in this store, and keep the store when they restart the
-    // ranks. TORCHELASTIC_RESTART_COUNT does not tell these starts apart: it differs between the
-    // hosts, because each agent counts only the restarts after failures of its own ranks.
+    // torchrun's agents store other keys there, and reuse the store when they restart the ranks.
+    // TORCHELASTIC_RESTART_COUNT does not identify a start: it differs between the hosts, because
+    // each agent counts only the restarts after failures of its own ranks.
     options.prefix = "precast";
     options.store_is_reused = true;
   }
@@ -261,8 +261,8 @@ void RankSession::end(const std::exception_ptr& exception) {
       log_line(fmt::format("error: rank {}: {}", communicator_->rank(), failure.text));
     if (on_end_)
       on_end_(failure.exit_code, reported_by_peer ? heartbeat_->claimed_cause() : failure.text);
-    // The store disappears with this process. The other ranks need this time to read from it that
-    // the cause has been reported.
+    // The store disappears with this process. Waiting gives the other ranks time to read from it
+    // that the cause has been reported.
     if (serves_store_) std::this_thread::sleep_for(kExitGracePeriod);
     end_process(failure.exit_code);
   }

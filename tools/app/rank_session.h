@@ -49,17 +49,17 @@ namespace precast::tools {
 /// @return the exit code of the launch (launcher.h).
 [[nodiscard]] int launch_ranks(const std::vector<std::string>& args, int ranks);
 
-/// In a run with several ranks, called before a process ends without returning from
-/// RankSession::run(). It gets the exit code and the error, and is called on the thread that ends
-/// the process.
+/// A callback for runs with several ranks. If a process ends without returning from
+/// RankSession::run(), the thread that ends it calls this function first.
 using OnEnd = std::function<void(int exit_code, const std::string& error)>;
 
 /// This rank's membership in the group: the constructor joins the group, and a thread sends
 /// heartbeats until leave() or the destructor is called.
 class RankSession {
  public:
-  /// Rank 0 logs which ranks joined. @throws DeviceError if the other ranks do not join; Error with
-  /// ExitCode::preempted if a rank gets a signal of its StopSignals before that.
+  /// Joins the group. Rank 0 logs which ranks joined.
+  /// @throws DeviceError if the other ranks do not join; Error with ExitCode::preempted if a rank
+  /// receives a stop signal (StopSignals) before all have joined.
   RankSession(const TrainConfig& config, const RankInfo& info, at::Device device,
               OnEnd on_end = {});
 

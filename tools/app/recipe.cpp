@@ -149,8 +149,9 @@ ordered_json load_plugins(const ConfigNode& file, const std::vector<Override>& o
   return loaded;
 }
 
-/// @param path of the recipe; errors about a dataset that the recipe does not name have this
-/// location.
+/// Returns the datasets that the recipe must name.
+/// @param path the recipe's file, which is the location of errors about a dataset that it does not
+/// name.
 std::vector<NamedDataset> named_datasets(const Recipe& recipe, const Schema& schema,
                                          const std::string& path) {
   const TrainConfig& config = recipe.config;
@@ -166,7 +167,7 @@ std::vector<NamedDataset> named_datasets(const Recipe& recipe, const Schema& sch
   return datasets;
 }
 
-/// Records a list of one file as a string, as earlier versions did, which had no lists.
+/// Records a list of one file as a string, the form that earlier versions used, which had no lists.
 void shorten_lists_of_one(ordered_json& values) {
   for (const char* key : {"data.train_dataset", "data.val_dataset"}) {
     ordered_json& files = values.at(key);
@@ -190,8 +191,8 @@ void fit_channels(Recipe& recipe, const Origin& origin, Diagnostics& diagnostics
   }
 }
 
-/// Given keys that only runs with several ranks read. Not among them: dist.world_size, which a dry
-/// run compares with the number of ranks, and dist.address and dist.port, which do no harm.
+/// Returns the given keys that only runs with several ranks read. Leaves out dist.world_size, which
+/// a dry run compares with the number of ranks, and dist.address and dist.port, which do no harm.
 std::vector<UnreadKey> rank_keys(const Schema& schema) {
   std::vector<UnreadKey> found;
   for (const char* key : {"dist.zero", "dist.sync_bn", "dist.grad_compression",
@@ -202,8 +203,8 @@ std::vector<UnreadKey> rank_keys(const Schema& schema) {
   return found;
 }
 
-/// Refuses the keys that select training samples, on the command line of a command that does not
-/// train. A value that selects all samples is accepted.
+/// For a command that does not train: reports an error for each key on its command line that
+/// selects training samples. A value that selects all samples is accepted.
 void refuse_selection(const TrainConfig& config, const Schema& schema, Diagnostics& diagnostics) {
   const auto check = [&](const char* key, const auto& value, const auto& all, const char* wanted) {
     if (value == all || schema.origin(key).source != kCommandLine) return;

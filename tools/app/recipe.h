@@ -23,9 +23,9 @@ struct Recipe {
   TrainConfig config;
   /// The chosen parts with the options from the recipe; methods may change them in the plan.
   PartSpec loss, optimizer, schedule, order;
-  /// In the order in which they are applied. The methods that ffcv-imagenet's keys select come
-  /// first, in a fixed order (blurpool, channels_last, progressive_resize, label_smoothing), then
-  /// the recipe's `methods`.
+  /// The methods, in the order in which they are applied. Those that ffcv-imagenet's keys select
+  /// come first, in a fixed order (blurpool, channels_last, progressive_resize, label_smoothing),
+  /// then the recipe's `methods`.
   std::vector<NamedMethod> methods;
   /// The kind of target that the loss compares the outputs with; see task.h for its consequences.
   TargetKind targets = TargetKind::class_index;
@@ -37,8 +37,8 @@ struct Recipe {
   data::Pipeline val_pipeline;
   /// The datasets to train on and to evaluate on, with their locations in the recipe.
   std::vector<NamedDataset> datasets;
-  /// The ring of data.train_dataset: ring://NAME; `datasets` then has the files that the ring
-  /// loads.
+  /// The ring that `data.train_dataset: ring://NAME` names. `datasets` then contains the files
+  /// whose batches are in the ring.
   RingDataset ring;
   /// Empty: training batches are loaded from `datasets`. Otherwise, the address of the program that
   /// makes them (outside_loading.h); `train_pipeline` is then a copy of `val_pipeline`, which
@@ -46,8 +46,8 @@ struct Recipe {
   std::string outside;
   /// Every key with its value; `methods` has all methods, with all their options.
   nlohmann::ordered_json resolved;
-  /// Keys that were given although nothing reads them, with UnreadKeys::warning. ffcv-imagenet's
-  /// keys, of which a recipe may contain any, are not among them.
+  /// With UnreadKeys::warning, the keys that were given although nothing reads them. They do not
+  /// include ffcv-imagenet's keys, because a recipe may contain any of those.
   std::vector<UnreadKey> unread_keys;
   /// Keys of the recipe that this run does not read, and that cause no errors, such as
   /// ffcv-imagenet's keys or a training.batch_size that training.global_batch_size replaces.

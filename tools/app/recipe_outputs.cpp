@@ -28,7 +28,7 @@ bool has_field(const data::BetonReader& reader, const OutputSpec& output) {
          find_field(reader, output.field) < reader.fields().size();
 }
 
-/// @param data null: unknown
+/// @param data null: the dataset is not known
 bool is_image(const OutputSpec& output, const data::Pipeline& pipeline,
               const data::BetonReader* data) {
   if (!output.geometry_of.empty() || output.content == OutputSpec::Content::number ||
@@ -122,7 +122,8 @@ data::Pipeline prediction_pipeline(const data::Pipeline& pipeline, const TrainCo
     if (is_available(output) && (image == pipeline.outputs.end() || is_available(*image)))
       available.outputs.push_back(output);
   }
-  // If the dataset does not have the input, a target must not be taken for it.
+  // If only targets are left, a model without data.inputs would read a target. With the whole
+  // pipeline, resolve_outputs() reports the missing field instead.
   const bool only_targets = std::ranges::all_of(available.outputs, [&](const OutputSpec& output) {
     return contains(config.data.targets, output.name);
   });

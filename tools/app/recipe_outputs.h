@@ -15,8 +15,8 @@
 
 namespace precast::tools {
 
-// Determines which outputs of a pipeline the model and the loss read. An output that a dataset does
-// not have is an error only where stated, because predictions need no labels.
+// These functions determine which outputs of a pipeline the model and the loss read. If a dataset
+// lacks an output, this is an error only where stated, because predictions need no labels.
 
 /// Labels that a pipeline outputs.
 struct Labels {
@@ -26,8 +26,9 @@ struct Labels {
   std::vector<std::shared_ptr<const data::LabelTransform>> transforms = {};
 };
 
-/// @param target the name of an output; empty: the first output of integers.
-/// @return nothing if there is no such output of integers
+/// Finds the labels among a pipeline's outputs.
+/// @param target the name of an output; empty: the first integer output.
+/// @return nullopt if there is no such integer output
 [[nodiscard]] std::optional<Labels> find_labels(const data::BetonReader& reader,
                                                 const data::Pipeline& pipeline,
                                                 std::string_view target);
@@ -35,7 +36,8 @@ struct Labels {
 [[nodiscard]] std::optional<Labels> find_labels(const data::BetonReader& reader,
                                                 const data::Pipeline& pipeline,
                                                 const TrainConfig& config);
-/// The same for a dataset that must have labels. @throws DataError if it has none
+/// The labels that the loss reads, from a dataset that must have labels.
+/// @throws DataError if it has none
 [[nodiscard]] Labels labels_of_loss(const data::BetonReader& reader, const data::Pipeline& pipeline,
                                     const TrainConfig& config);
 

@@ -33,8 +33,8 @@ std::vector<PartRequest> default_metrics(TargetKind targets) {
   return {};
 }
 
-/// A metric with the option ignore_index ignores the class that the loss ignores, unless the
-/// request sets the option.
+/// The spec of a metric. Unless the request sets the metric's option ignore_index, the option
+/// becomes the class that the loss ignores.
 PartSpec metric_spec(const PartRequest& request, const Recipe& recipe,
                      const MetricRegistry& metrics) {
   constexpr std::string_view kOption = "ignore_index";
@@ -46,8 +46,8 @@ PartSpec metric_spec(const PartRequest& request, const Recipe& recipe,
   const auto part = metrics.create(request.name);
   Schema schema;
   part->options(schema);
-  // Metrics accept only -1 as a negative class to ignore. This is enough if a plug-in's loss
-  // ignores another negative number, because metrics never count negative classes.
+  // The only negative number that metrics accept is -1. It also stands for other negative numbers
+  // that a plug-in's loss may ignore, because metrics never count negative classes.
   if (schema.contains(kOption))
     spec.set(kOption, std::to_string(std::max<std::int64_t>(*ignored, -1)));
   return spec;
@@ -100,7 +100,7 @@ std::optional<std::int64_t> ignored_class(const Recipe& recipe) {
 
 void report_target_mismatch(const Recipe& recipe, const PartRequest& request, std::string_view kind,
                             Diagnostics& diagnostics) {
-  // The user has set a number, not named a method, so the message is about the number.
+  // The user set this number and did not name a method, so the message is about the number.
   if (request.key == "training.label_smoothing") {
     diagnostics.error(
         request.origin, request.key,
@@ -135,7 +135,9 @@ void make_metrics(Recipe& recipe, const Registries& registries, Diagnostics& dia
       if (std::ranges::find(names, metric->name()) != names.end()) {
         diagnostics.error(
             request.origin, request.key,
-            fmt::format("'{}' is already reported. Remove it from the list", metric->name()));
+            fmt::format(
+                "expected a metric that is not yet reported, got '{}'. Remove it from the list",
+                metric->name()));
       }
       if (!metric->accepts(recipe.targets))
         report_target_mismatch(recipe, request, "metric", diagnostics);

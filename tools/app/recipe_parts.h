@@ -29,7 +29,8 @@ struct PartRequest {
                                                        std::string_view name,
                                                        Diagnostics& diagnostics);
 
-/// The kind of targets that a loss compares outputs with. @throws as PartRegistry::make
+/// The kind of targets that a loss compares outputs with.
+/// @throws the errors of PartRegistry::make()
 [[nodiscard]] TargetKind target_kind_of(const PartSpec& spec, const LossRegistry& losses);
 /// target_kind_of() for the recipe's loss; class_index for an invalid loss, which is reported
 /// elsewhere.
@@ -53,8 +54,8 @@ void make_metrics(Recipe& recipe, const Registries& registries, Diagnostics& dia
 [[nodiscard]] BestMetric choose_best_metric(const Recipe& recipe, const Schema& schema,
                                             Diagnostics& diagnostics);
 
-/// Warns if validation.lr_tta was given as true although the evaluation makes no flips for this
-/// loss. It is no error, because ffcv-imagenet's recipes have the key.
+/// Warns if validation.lr_tta was given as true although the evaluation does not mirror images for
+/// this loss. This is not an error, because ffcv-imagenet's recipes set the key.
 void report_ignored_tta(const Recipe& recipe, const Schema& schema, Diagnostics& diagnostics);
 
 }  // namespace precast::tools

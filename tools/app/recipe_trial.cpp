@@ -20,8 +20,9 @@
 namespace precast::tools {
 namespace {
 
-/// Reports transforms that cannot work at the image size of the evaluation or, in a run that
-/// trains, of an epoch.
+/// Reports transforms of the validation pipeline that cannot work at validation.resolution and, in
+/// a run that trains, transforms of the training pipeline that cannot work at the image size of one
+/// of the epochs.
 void check_image_sizes(const Recipe& recipe, const TrainPlan& plan, bool evaluates,
                        Diagnostics& diagnostics) {
   if (!evaluates) data::check_image_sizes(recipe.train_pipeline, plan.image_size_px, diagnostics);

@@ -5,10 +5,11 @@
 
 namespace precast::tools {
 
-/// The keys that a run writes next to its metrics, which no metric may have as its name: those of
-/// the log (engine::Trainer, engine::JsonLinesLog), of summary.json (report_results()), of the
-/// output of `eval --json`, and of the file of --result-json. For a loss with class labels, top_1
-/// and top_5 are reported too. The test ReservedFiguresTest compares this list with these files.
+/// The keys that precast writes next to a run's metrics. No metric may have one of them as its
+/// name. They are the keys of the log (engine::Trainer, engine::JsonLinesLog), of summary.json
+/// (report_results()), of the output of `eval --json` and of the file of --result-json. For a loss
+/// with class labels, top_1 and top_5 are reserved too. The test ReservedFiguresTest compares this
+/// list with these files.
 inline constexpr std::string_view kReservedFigures[] = {
     // the log
     "current_lr", "epoch", "epoch_step", "images", "loader_time", "loss", "relative_time",

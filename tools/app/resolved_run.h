@@ -22,8 +22,8 @@ struct ResolvedRun {
   std::int64_t world = 1;
   std::int64_t local_world = 1;
   std::int64_t local_rank = 0;
-  /// On a CPU: the largest number of compute threads that a resumed run takes over from its
-  /// checkpoint; 0 if OMP_NUM_THREADS sets the number.
+  /// The largest number of compute threads that a run on a CPU adopts from its checkpoint when it
+  /// resumes; 0 if OMP_NUM_THREADS sets the number.
   int max_threads = 0;
   /// The value of --ring: a ring from which training batches are taken if it loads the same
   /// batches.
@@ -40,12 +40,12 @@ struct ResolvedRun {
   [[nodiscard]] int loader_threads() const;
 };
 
-/// The run that the recipe requests, with all ranks on this host, and on a GPU only with
-/// training.device: cuda. Accesses no device, so the plan for a GPU can be printed on a machine
-/// without a GPU.
+/// The run that the recipe requests. It has all its ranks on this host, and uses a GPU only with
+/// `training.device: cuda`. The function accesses no device, so the plan for a GPU can be printed
+/// on a machine without a GPU.
 [[nodiscard]] ResolvedRun requested_run(const Recipe& recipe);
 
-/// For one of the ranks: prepares its device (prepare_device()).
+/// Prepares the device of this rank (prepare_device()), and returns its run.
 [[nodiscard]] ResolvedRun resolve_run(const Recipe& recipe, const RankInfo& info,
                                       bool trains = true);
 
@@ -59,10 +59,10 @@ struct ResolvedRun {
 /// @param device training.device. @param hint what to do if there are too few GPUs.
 [[nodiscard]] std::string gpu_problem(std::string_view setting, std::string_view device, int ranks,
                                       int gpus, std::string_view hint);
-/// The same for a rank that has already been started and sees `gpus` usable GPUs. If the number of
-/// ranks on its host is not known, only its own number among them is compared with the GPUs. A rank
-/// that sees a single GPU has no problem: the other ranks may see other GPUs, because srun
-/// --gpus-per-task=1 shows each rank its own GPU as number 0.
+/// Like the function above, but for a rank that has already been started and sees `gpus` usable
+/// GPUs. If the number of ranks on its host is not known, only its local rank is compared with the
+/// number of GPUs. A rank that sees a single GPU passes: the other ranks may see other GPUs,
+/// because srun --gpus-per-task=1 shows each rank its own GPU as number 0.
 [[nodiscard]] std::string gpu_problem(const RankInfo& info, std::string_view device, int gpus);
 /// @throws DeviceError if there is a problem.
 void check_gpus(const std::string& problem);
@@ -70,8 +70,8 @@ void check_gpus(const std::string& problem);
 /// The compute threads (libtorch's intra-op threads) of a rank on a CPU.
 struct ComputeThreads {
   int number = 1;
-  /// Whether OMP_NUM_THREADS sets another number than the default, the rank's share of the cores of
-  /// its host. precast's launcher sets the variable to this default.
+  /// Whether OMP_NUM_THREADS sets a number other than the default, which is the rank's share of its
+  /// host's cores. precast's launcher sets the variable to this default.
   bool given = false;
 };
 /// @param environment contains OMP_NUM_THREADS. Its first number is used, as by OpenMP; an invalid
@@ -80,7 +80,7 @@ struct ComputeThreads {
 
 /// Chooses the device for training.device and prepares libtorch for it (threads, cuDNN). The ranks
 /// on a host share its cores and use one GPU each.
-/// @param trains whether the run trains: only then does training.cuda_graphs have to suit a CPU.
+/// @param trains whether the run trains: only then must training.cuda_graphs suit a CPU.
 /// @throws DeviceError if the recipe requests a GPU that does not exist; ConfigError for a setting
 /// that the device does not support.
 [[nodiscard]] at::Device prepare_device(const TrainConfig& config, const RankInfo& info,

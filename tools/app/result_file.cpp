@@ -19,7 +19,7 @@ double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// The message and exit code that the user gets.
+/// The error message and the exit code that the user sees.
 Failure describe_torch_failure(const std::exception_ptr& exception) {
   try {
     rethrow_translated(exception);
@@ -36,7 +36,7 @@ ResultFile::ResultFile(std::filesystem::path path)
   // Checks now whether the file can be written, not after days of training.
   static_cast<void>(AtomicFile(path_));
   std::error_code failure;
-  // As AtomicFile does: if the name is a link, the link stays.
+  // If the path is a link, removes its target and keeps the link, because AtomicFile does the same.
   const std::filesystem::path older = std::filesystem::canonical(path_, failure);
   if (failure) return;  // there is none
   if (!std::filesystem::remove(older, failure) && failure)
@@ -61,7 +61,7 @@ void ResultFile::write_failure(int exit_code, const std::string& error) {
   try {
     write(exit_code, error);
   } catch (const std::exception& failure) {
-    // The first error is the one to report to the user.
+    // The caller reports the first error, which is the cause.
     log_warning("{}", failure.what());
   }
 }

@@ -9,14 +9,15 @@
 
 namespace precast::tools {
 
-/// Writes `--result-json FILE` for the program that started this one, atomically: `{"exit_code",
-/// "error", "seconds", ...}`. If FILE is a symbolic link, its target is written. The constructor
-/// removes an older file. A missing file therefore means that the process was killed. add() and
-/// write_failure() are thread-safe.
+/// Writes FILE of `--result-json FILE` atomically, for the program that started this one:
+/// `{"exit_code", "error", "seconds", ...}`. If FILE is a symbolic link, its target is written. The
+/// constructor removes an older file. A missing file therefore means that the process was killed.
+/// add() and write_failure() are thread-safe.
 class ResultFile {
  public:
-  /// @param path empty: nothing is written. @throws IoError if the file could not be written (its
-  /// folder is missing, or it is a device or a folder), or an older file cannot be removed.
+  /// @param path empty: nothing is written.
+  /// @throws IoError if the file cannot be written (the path is a device or a folder, or its folder
+  /// is missing), or if an older file cannot be removed.
   explicit ResultFile(std::filesystem::path path);
 
   /// Adds facts to the file's contents.

@@ -62,7 +62,7 @@ std::string text_at(const ordered_json& object, const std::string& key) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-/// A string, or the strings of a list.
+/// The string, or the list of strings, under `key`.
 std::vector<std::string> texts_at(const ordered_json& object, const std::string& key) {
   const auto found = object.find(key);
   if (found == object.end()) return {};
@@ -191,8 +191,8 @@ void use_weights(const fs::path& weights, RunArgument& found) {
   }
 }
 
-/// The newest valid checkpoint of a run with final weights, if it is newer than these: a finished
-/// run that was continued has such checkpoints until it finishes again.
+/// The newest valid checkpoint of a run with final weights, if it is newer than the final weights.
+/// A finished run that was continued has such checkpoints until it finishes again.
 std::optional<StoredCheckpoint> newer_checkpoint(const fs::path& run) {
   const auto checkpoints = find_checkpoints(run / kCheckpoints);
   if (checkpoints.empty()) return std::nullopt;
@@ -202,7 +202,8 @@ std::optional<StoredCheckpoint> newer_checkpoint(const fs::path& run) {
   const std::int64_t newest = checkpoints[0].step;
   const std::int64_t finished = summary.is_object() ? summary.value("steps", newest) : -1;
   if (newest <= finished) return std::nullopt;
-  // This reads whole checkpoints. The newest valid one may be older than the final weights.
+  // This reads whole checkpoints to verify them. The newest valid one may be older than the final
+  // weights.
   std::optional<StoredCheckpoint> valid = latest_valid_checkpoint(run / kCheckpoints);
   return valid && valid->step > finished ? valid : std::nullopt;
 }

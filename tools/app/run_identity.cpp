@@ -63,10 +63,10 @@ bool may_differ_on_resume(std::string_view key) {
          });
 }
 
-/// Whether the key is an option of a part. One of two runs may lack such a key for two reasons: it
-/// uses another part, which the comparison of the parts' names shows; or an earlier version of
-/// precast recorded it, because those recorded the options of every optimiser, schedule and order,
-/// and no options of losses.
+/// Whether the key is an option of a part. There are two reasons why only one of two runs may have
+/// such a key. The runs use different parts, which the comparison of the parts' names shows; or an
+/// earlier version recorded one of them: such versions recorded the options of every optimiser,
+/// schedule and order, but no options of losses.
 bool is_part_option(std::string_view key) {
   return key.starts_with("optimizer.") || key.starts_with("lr.") || key.starts_with("loss.") ||
          key == "training.momentum" || key == "data.weights" || key == "data.weight_field";

@@ -29,10 +29,10 @@ namespace precast::tools {
 [[nodiscard]] nlohmann::ordered_json describe_identity(const nlohmann::ordered_json& values,
                                                        const Model& model);
 
-/// The part of an identity for a dataset: for each file, in order, the number of samples, the size
+/// The entry for a dataset in an identity: for each file, in order, the number of samples, the size
 /// in bytes and a hash of the metadata.
 [[nodiscard]] nlohmann::ordered_json describe_dataset(const data::BetonReader& reader);
-/// The part of an identity for data.subset: data::subset_identity().
+/// The entry for data.subset in an identity: data::subset_identity().
 [[nodiscard]] nlohmann::ordered_json describe_subset(const nlohmann::ordered_json& subset,
                                                      const data::BetonReader& train);
 

@@ -19,12 +19,12 @@ struct ReportedRun {
   const data::BetonReader* train;
   const data::BetonReader& val;
   const TrainData& train_data;
-  /// In an epoch.
+  /// The number of training samples in an epoch.
   std::int64_t train_samples;
   int world;
   const engine::RunFolder& folder;
-  /// major_faults() before training. They are subtracted, because they belong to loading the
-  /// program.
+  /// The value of major_faults() before training. It is subtracted, because loading the program
+  /// caused these faults.
   std::int64_t faults_before;
 };
 
@@ -33,13 +33,16 @@ struct ReportedRun {
 
 /// Logs what is trained, on what data, and on which device.
 void log_run_start(const ReportedRun& training);
-/// run.json: facts about the run other than its configuration. @throws IoError
+/// Writes run.json, which contains facts about the run other than its configuration. @throws
+/// IoError
 void write_run_json(const ReportedRun& training);
 /// Writes report.html. An error is only a warning.
 void write_report_page(const engine::RunFolder& folder);
 /// Writes summary.json and report.html, and prints the results.
-/// @param summary has a final_eval. @param steps of the run. @param json whether to print
-/// summary.json in place of text. @throws IoError
+/// @param summary has a final_eval.
+/// @param steps the number of steps of the run.
+/// @param json whether to print summary.json in place of text.
+/// @throws IoError
 void report_results(const ReportedRun& training, const engine::TrainSummary& summary,
                     std::int64_t steps, bool json);
 

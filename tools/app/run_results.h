@@ -15,7 +15,7 @@ namespace precast::tools {
 struct RunResults {
   /// Has a final_eval.
   const engine::TrainSummary& summary;
-  /// Whether the network reads images, and whether each was also evaluated mirrored.
+  /// Whether the network reads images, and whether their mirror images were evaluated too.
   bool images = true;
   bool flip_tta = false;
   /// Lines about the data pipeline, as describe_data() returns them.

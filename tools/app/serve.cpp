@@ -28,15 +28,15 @@ RecipeArguments serve_command() {
   RecipeArguments command(
       "serve",
       "Loads the training batches of a recipe once, for all training runs on this host with "
-      "data.train_dataset: ring://NAME. Each run gets the batches that it would load itself. Ends "
-      "after the last epoch.",
+      "data.train_dataset: ring://NAME. Each run receives the batches that it would load itself. "
+      "Ends after the last epoch.",
       RecipeArguments::Positional::recipe_or_dataset);
   Arguments& arguments = command.arguments();
   arguments.options().add_options()("as", po::value<std::string>()->value_name("NAME")->required(),
                                     "name of the ring; 1 to 64 characters of A-Z a-z 0-9 . _ -")(
       "consumers", number(1),
-      "number of training runs to wait for before serving starts; it starts at the earliest batch "
-      "that any of them needs")(
+      "number of training runs to wait for; then serving starts, at the earliest batch that any of "
+      "them needs")(
       "wait-s", number(0),
       "seconds to wait for the other training runs after the first one has joined; then serving "
       "starts without them; 0: no limit")(
@@ -68,7 +68,7 @@ ServeOptions read_options(const Arguments& arguments) {
       .name = arguments.text("as"),
       .consumers = static_cast<int>(integer(arguments, "consumers", 1, data::kMaxRingConsumers)),
       .max_wait = std::chrono::seconds(integer(arguments, "wait-s", 0, 1'000'000)),
-      // A training run may hold two batches and needs a third one.
+      // A training run uses up to two batches while it waits for the next one.
       .slots = static_cast<int>(integer(arguments, "slots", 3, data::kMaxRingSlots)),
       .json = arguments.has("json")};
 }

@@ -29,9 +29,10 @@
 namespace precast::tools {
 namespace {
 
-/// With data.jpeg_index_mb: -1, the index may use this fraction (1 / 16) of the memory limit.
+/// With data.jpeg_index_mb: -1, the JPEG index may use the memory limit divided by this number.
 constexpr std::uint64_t kIndexShareOfMemory = 16;
-/// Pages in the process cache, in addition to the window of open pages in training.
+/// The number of pages in the process cache in evaluation. In training with data.cache_mb: 0, the
+/// cache has room for at least these pages and the window of open pages.
 constexpr std::uint64_t kPagesAhead = 16;
 constexpr std::int64_t kImageDims = 4;
 
@@ -70,7 +71,7 @@ data::LoaderOptions loader_options(const ResolvedRun& run) {
   options.verify = config.data.verify;
   options.on_corrupt =
       config.data.on_corrupt == "replace" ? data::OnCorrupt::replace : data::OnCorrupt::fail;
-  // Several ranks stop after the same step, so none may leave alone.
+  // With several ranks, all stop after the same step, so no loader may stop on its own.
   if (run.world == 1) options.stopped = [] { return StopSignals::requested().load(); };
   return options;
 }

@@ -51,7 +51,8 @@ struct TrainData {
 /// naming the key.
 [[nodiscard]] TrainData make_train_order(const data::BetonReader& reader, const ResolvedRun& run,
                                          const Registries& registries);
-/// make_train_order() with the JPEG index. @throws as make_train_order()
+/// Calls make_train_order() and adds the JPEG index.
+/// @throws the errors of make_train_order()
 [[nodiscard]] TrainData make_train_data(const data::BetonReader& reader, const ResolvedRun& run,
                                         const Registries& registries);
 
@@ -61,8 +62,8 @@ struct TrainData {
 void share_index(const TrainData& data, const ResolvedRun& run, Communicator& ranks);
 
 /// Every key of the recipe with its value, as a run records it. An automatic data.shuffle_window_mb
-/// is recorded as a number, because the order of an epoch depends on it: the ranks compare it, and
-/// so does a resumed run.
+/// is recorded as a number. The order of an epoch depends on it, so ranks compare it with each
+/// other, and a resumed run compares it with its checkpoint.
 [[nodiscard]] nlohmann::ordered_json resolved_values(const Recipe& recipe,
                                                      const data::BetonReader& reader,
                                                      const TrainData& data);
@@ -138,9 +139,9 @@ void check_val_dataset(const data::BetonReader& train, const data::BetonReader& 
 void run_preflight(const ResolvedRun& run, const TrainPlan& plan, const engine::StepParts& parts,
                    const engine::Evaluator& evaluator, const data::BetonReader& train,
                    const data::BetonReader& val, std::int64_t val_samples);
-/// Whether the outputs of the mirrored image are added. They are if validation.lr_tta is set and
-/// the outputs are scores of classes: other outputs may differ between an image and its mirror
-/// image.
+/// Whether an evaluation adds the outputs of the mirrored image: if validation.lr_tta is set and
+/// the outputs are class scores. Other outputs, such as masks, may differ between an image and its
+/// mirror image.
 [[nodiscard]] bool mirrors_images(const Recipe& recipe);
 [[nodiscard]] engine::Evaluator make_evaluator(const ResolvedRun& run, const TrainPlan& plan);
 

@@ -50,7 +50,8 @@ std::string size_difference(const ordered_json& there, const ordered_json& here)
   return {};
 }
 
-/// @throws ConfigError for several ranks, because a ring has only the batches of a run of one rank.
+/// @throws ConfigError for several ranks, because a ring contains only the batches of a run with
+/// one rank.
 void check_ranks(const ResolvedRun& run, const std::string& name) {
   if (run.world > 1)
     run.recipe.refuse("training.distributed",

@@ -43,12 +43,12 @@ std::string tensor_text(at::IntArrayRef sizes, at::ScalarType type) {
   return fmt::format("[{}] {}", fmt::join(sizes, ", "), c10::toString(type));
 }
 
-/// The shape of a sample's part of a batch.
+/// The shape and type of one sample of a batch.
 std::string shape_of(const at::Tensor& tensor) {
   return tensor_text(tensor.sizes().slice(1), tensor.scalar_type());
 }
 
-/// The shape of what a part has returned.
+/// The shape and type of a part's result.
 std::string result_text(const at::Tensor& result) {
   return result.defined() ? tensor_text(result.sizes(), result.scalar_type())
                           : "an undefined tensor";
@@ -105,7 +105,7 @@ at::Tensor synthetic_target(const data::BetonReader& reader, const Recipe& recip
   return batches(1, recipe.config.validation.resolution).target();
 }
 
-/// Searches the first target for a number outside the range, in a part of the samples.
+/// Searches the first targets of some samples for a number outside the range.
 std::optional<data::ArrayNumber> find_invalid_target(const data::BetonReader& reader,
                                                      const Recipe& recipe,
                                                      const data::Pipeline& pipeline,
@@ -118,8 +118,8 @@ std::optional<data::ArrayNumber> find_invalid_target(const data::BetonReader& re
       reader, *target, range, reader.remotes().empty() ? kCheckedSamples : kCheckedRemoteSamples);
 }
 
-/// Checks that the first target, an array of labels, has only values from 0 to 1: lists of class
-/// numbers such as [3, 7] have the same shape as a list of labels.
+/// Checks that the first target, an array of labels, has only values from 0 to 1. This finds
+/// datasets whose arrays are lists of class numbers, such as [3, 7].
 /// @throws DataError naming the sample and the value
 void check_multi_hot(const data::BetonReader& reader, const Recipe& recipe,
                      const data::Pipeline& pipeline) {
@@ -133,8 +133,8 @@ void check_multi_hot(const data::BetonReader& reader, const Recipe& recipe,
       wrong->value));
 }
 
-/// Checks that the first target, a mask, has only classes and the class that the loss ignores. A
-/// loss without the option `ignore_index` may have its own rule for other values.
+/// Checks that the first target, a mask, contains only classes and the number that the loss
+/// ignores. A loss without the option `ignore_index` may have its own rule for other values.
 /// @throws DataError naming the sample and the value
 void check_masks(const data::BetonReader& reader, const Recipe& recipe,
                  const data::Pipeline& pipeline, std::int64_t classes) {
@@ -175,7 +175,8 @@ void check_loss(const std::string& name, const at::Tensor& loss) {
                   name, result_text(loss)));
 }
 
-/// @throws ConfigError unless `counted` is what Metric::count() must return for `samples` samples
+/// @throws ConfigError unless `counted` has the shape and type that Metric::count() must return for
+/// `samples` samples
 void check_count(const Metric& metric, const at::Tensor& counted, std::int64_t samples) {
   if (engine::is_count_of(metric, counted, samples)) return;
   std::string expected = metric.sums() == 0 ? "[sums]" : fmt::format("[{}]", metric.sums());
@@ -184,7 +185,8 @@ void check_count(const Metric& metric, const at::Tensor& counted, std::int64_t s
                                 expected, c10::toString(at::kDouble), result_text(counted)));
 }
 
-/// Lets cuDNN use its heuristics: trying its algorithms for batches that occur once takes seconds.
+/// Makes cuDNN choose algorithms by heuristics. Timing the algorithms takes seconds, too long for
+/// batches that occur once.
 class WithoutBenchmark {
  public:
   WithoutBenchmark() { at::globalContext().setBenchmarkCuDNN(false); }

@@ -40,7 +40,7 @@ void check_parts(Model* model, const TrainPlan& plan, const Loss& loss, const Re
 /// Two synthetic samples for check_parts().
 struct ProbeBatch {
   Batch batch;
-  /// For messages, what distinguishes it from other batches; may be empty.
+  /// What distinguishes the batch from the other ones, for messages; may be empty.
   std::string context;
 };
 
@@ -60,7 +60,7 @@ void check_parts(Model* model, const TrainPlan& plan, const Loss& loss, const Re
 /// tensor
 void check_state(const Model& model, const Recipe& recipe);
 
-/// `3 classes`, `1 output`.
+/// Formats a number of outputs, such as `3 classes` or `1 output`.
 [[nodiscard]] std::string outputs_text(TargetKind targets, std::int64_t count);
 
 }  // namespace precast::tools

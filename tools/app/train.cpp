@@ -67,7 +67,7 @@ void check_dry_run_options(const Arguments& options) {
   }
 }
 
-/// Rejects a number of training samples that is wrong or that the recipe does not need.
+/// Rejects a --train-samples that is negative or contradicts the recipe.
 void check_train_samples(const Recipe& recipe, std::int64_t train_samples) {
   if (train_samples < 0)
     throw ConfigError(fmt::format("--train-samples: expected at least 0, got {}", train_samples));

@@ -48,18 +48,20 @@ void add_data_keys(Schema& schema, TrainConfig& config, const Registries& regist
       .min(0)
       .max(kMaxThreads);
   schema
-      .add("data.in_memory", &data.in_memory,
-           "1: read the file through the page cache, which all processes share; 2: load the "
-           "complete file before training starts; 0: read pages into a cache of data.cache_mb, for "
-           "files larger than memory; gpu: copy all images, stored as raw pixels, to each rank's "
-           "GPU before the first epoch, and crop, resize and flip them there")
+      .add(
+          "data.in_memory", &data.in_memory,
+          "how the dataset is read; 1: through the page cache, which all processes share; 2: the "
+          "complete file is loaded before training starts; 0: pages are read into a cache of "
+          "data.cache_mb, for files larger than memory; gpu: all images, stored as raw pixels, are "
+          "copied to each rank's GPU before the first epoch, and cropped, resized and flipped "
+          "there")
       .min(0)
       .max(2)
       .word("gpu", kImagesOnGpu);
   schema
       .add("data.cache_mb", &data.cache_mb,
-           "with in_memory 0, cache for pages of the training set in MiB per process; 0: the "
-           "rank's share of a quarter of the memory limit, but at least what "
+           "with in_memory 0, size of the cache for pages of the training set, in MiB per process; "
+           "0: the rank's share of a quarter of the memory limit, but at least what "
            "data.shuffle_window_mb needs")
       .min(0)
       .max(1e9);
@@ -71,7 +73,7 @@ void add_data_keys(Schema& schema, TrainConfig& config, const Registries& regist
   schema
       .add("data.http_retry_s", &data.http_retry_s,
            "seconds for which a request to a dataset server is retried if there is no response; "
-           "less than training.stall_timeout_s")
+           "must be less than training.stall_timeout_s")
       .min(0)
       .max(86400);
   schema
@@ -104,8 +106,8 @@ void add_data_keys(Schema& schema, TrainConfig& config, const Registries& regist
       .max(1e9);
   schema
       .add("data.producer_timeout_s", &data.producer_timeout_s,
-           "seconds to wait for a batch that another program makes; after that the run ends; less "
-           "than training.stall_timeout_s")
+           "seconds to wait for a batch that another program makes, before the run ends with an "
+           "error; must be less than training.stall_timeout_s")
       .above(0)
       .max(1e6);
   add_order_keys(schema, config, registries);
@@ -140,13 +142,11 @@ void add_model_keys(Schema& schema, TrainConfig& config, const Registries& regis
       .max(kMaxClasses);
   schema.add("model.in_channels", &model.in_channels, "channels of images: 3 (RGB) or 1 (grey)");
   schema
-      .add(
-          "model.kernels", &model.kernels,
-          "kernels for training on a GPU. reference: libtorch's ops; fused: one op for a batch "
-          "norm "
-          "and the addition, ReLU or max pool after it, and precast's kernels for BlurPool and for "
-          "padding RGB images; auto: fused on GPUs on which these kernels have been tested "
-          "(compute capability 9.0), otherwise reference")
+      .add("model.kernels", &model.kernels,
+           "kernels for training on a GPU; reference: libtorch's ops; fused: one op for a batch "
+           "norm and the addition, ReLU or max pool after it, and precast's kernels for BlurPool "
+           "and for padding RGB images; auto: fused on GPUs on which these kernels have been "
+           "tested (compute capability 9.0), otherwise reference")
       .choices({"auto", "reference", "fused"});
   schema.add("model.params", &model.params, "options of the architecture");
   auto& resolution = config.resolution;
@@ -219,7 +219,9 @@ void add_step_keys(Schema& schema, TrainConfig& config) {
   schema.add("training.seed", &training.seed, "seed of weights, order and augmentation").min(0);
   schema.add("training.device", &training.device, "where to train")
       .choices({"auto", "cpu", "cuda"});
-  schema.add("training.precision", &training.precision, "auto: fp16 on a GPU, fp32 on a CPU")
+  schema
+      .add("training.precision", &training.precision,
+           "precision of the forward and backward passes; auto: fp16 on a GPU, fp32 on a CPU")
       .choices({"auto", "fp32", "fp16", "bf16"});
   schema
       .add(
@@ -244,12 +246,11 @@ void add_step_keys(Schema& schema, TrainConfig& config) {
       .add("training.cuda_graphs", &training.cuda_graphs,
            "replay a step's kernels as one CUDA graph; on: the forward and backward passes, on a "
            "single GPU; auto: the same, for small batches in fp16 or bf16; step: the whole step "
-           "with the optimiser if it can be recorded, else as on (with several ranks: nothing)")
+           "with the optimiser if it can be recorded, else as on (with several ranks: no graph)")
       .choices({"auto", "on", "off", "step"});
   schema
-      .add(
-          "training.stall_timeout_s", &training.stall_timeout_s,
-          "seconds without progress after which the run stops and prints the stacks of all threads")
+      .add("training.stall_timeout_s", &training.stall_timeout_s,
+           "seconds without progress after which the run prints the stacks of all threads and ends")
       .min(1)
       .max(1e6);
 }
@@ -273,12 +274,12 @@ void add_run_keys(Schema& schema, TrainConfig& config) {
       "metric that determines the best checkpoint: top_1, top_5, val_loss or one of "
       "validation.metrics; empty: top_1 for class labels, else the first metric, else val_loss");
   auto& logging = config.logging;
-  schema.add("logging.folder", &logging.folder, "folder in which run folders are made");
+  schema.add("logging.folder", &logging.folder, "folder in which run folders are created");
   schema.add("logging.run_id", &logging.run_id,
              "name of the run folder; empty: date, model and a random part");
   schema
       .add("logging.log_level", &logging.log_level,
-           "0: evaluate only at the end; 1 or 2: after each epoch")
+           "when to evaluate; 0: only at the end; 1 or 2: after each epoch")
       .min(0)
       .max(2);
   schema.add("logging.every", &logging.every, "log loss and lr every N steps; 0: never").min(0);
@@ -315,8 +316,8 @@ void add_checkpoint_keys(Schema& schema, TrainConfig& config) {
   auto& checkpoint = config.checkpoint;
   schema
       .add("checkpoint.resume", &checkpoint.resume,
-           "auto: resume from the newest checkpoint of logging.run_id, or start the run if there "
-           "is none; force: the same, even if the configuration differs")
+           "whether to resume the run logging.run_id; auto: from its newest checkpoint, or start "
+           "the run if there is none; force: the same, even if the configuration differs")
       .choices({"never", "auto", "force"});
   schema
       .add("checkpoint.every_steps", &checkpoint.every_steps,
@@ -331,7 +332,7 @@ void add_checkpoint_keys(Schema& schema, TrainConfig& config) {
       .max(1e6);
   schema
       .add("checkpoint.keep_best", &checkpoint.keep_best,
-           "number of checkpoints to keep with the best values of validation.best_metric; only "
+           "number of checkpoints with the best values of validation.best_metric to keep; only "
            "checkpoints saved at the end of an epoch have a value")
       .min(0)
       .max(1e6);

@@ -98,8 +98,8 @@ void check_batch_sizes(const TrainConfig& config, bool recorded, const Schema& s
   if (global == 0 || !schema.given(kBatch)) return;
   const std::string& batch_source = schema.origin(kBatch).source;
   const std::string& global_source = schema.origin("training.global_batch_size").source;
-  // An override of a recipe's batch size by a global one is no mistake, and a params.json records
-  // the keys of the recipe and of the command line without their order.
+  // It is not a mistake to override a recipe's batch size with a global batch size. A params.json
+  // does not tell which of the two keys came from the command line.
   const bool overridden = global_source == kCommandLine && batch_source != kCommandLine;
   if (overridden || (recorded && batch_source != kCommandLine)) return;
   diagnostics.ignored(schema.origin(kBatch), kBatch,
@@ -112,7 +112,7 @@ void check_checkpoints(const TrainConfig& config, bool recorded, const Schema& s
                        Diagnostics& diagnostics) {
   const auto& checkpoint = config.checkpoint;
   if (checkpoint.every_steps > 0 || checkpoint.every_epochs > 0) return;
-  // A recorded run may be of a version that accepted the key.
+  // An earlier version, which accepted the key, may have recorded the run.
   const auto is_checked = [&](const char* key) {
     return schema.given(key) && (!recorded || schema.origin(key).source == kCommandLine);
   };
@@ -126,14 +126,14 @@ void check_checkpoints(const TrainConfig& config, bool recorded, const Schema& s
   }
   constexpr const char* kBest = "checkpoint.keep_best";
   if (checkpoint.keep_best == 0 || !is_checked(kBest)) return;
-  const Origin& place = schema.origin(kBest);
+  const Origin& origin = schema.origin(kBest);
   const std::string reason =
       fmt::format("it has no effect with {}, which save no checkpoints", kNone);
   // The default of every_epochs is above 0, so the key was given.
-  if (place.source == schema.origin("checkpoint.every_epochs").source)
+  if (origin.source == schema.origin("checkpoint.every_epochs").source)
     schema.report_unread(kBest, reason, diagnostics);
-  else if (place.source == kCommandLine)  // otherwise, the command line overrides the recipe
-    diagnostics.ignored(place, kBest, reason);
+  else if (origin.source == kCommandLine)  // otherwise, the command line overrides the recipe
+    diagnostics.ignored(origin, kBest, reason);
 }
 
 void check_waits(const TrainConfig& config, bool has_producer, const Schema& schema,

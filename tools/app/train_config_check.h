@@ -22,10 +22,10 @@ void check_batch_sizes(const TrainConfig& config, bool recorded, const Schema& s
                        Diagnostics& diagnostics);
 
 /// Checks the keys that need checkpoints, if no checkpoints are saved: training.on_nonfinite:
-/// restore is an error, and so is checkpoint.keep_best if it has the same source as
-/// checkpoint.every_epochs. A keep_best that the command line gives for a recipe without
-/// checkpoints is reported as ignored. @param recorded whether the recipe is the params.json of a
-/// run, which may contain these keys
+/// restore is an error, and so is checkpoint.keep_best if the recipe, or the command line, sets
+/// both it and checkpoint.every_epochs. A keep_best that the command line gives for a recipe
+/// without checkpoints is reported as ignored. @param recorded whether the recipe is the
+/// params.json of a run, which may contain these keys
 void check_checkpoints(const TrainConfig& config, bool recorded, const Schema& schema,
                        Diagnostics& diagnostics);
 
@@ -36,7 +36,7 @@ void check_checkpoints(const TrainConfig& config, bool recorded, const Schema& s
 void check_waits(const TrainConfig& config, bool has_producer, const Schema& schema,
                  Diagnostics& diagnostics);
 
-/// Checks that the schema cannot make, such as those that involve more than one key.
+/// Makes the checks that the schema cannot make, such as those that involve more than one key.
 /// @param trains whether the run trains; only then is the training batch checked against the number
 /// of ranks.
 void check_train_config(const TrainConfig& config, const Schema& schema, bool trains,

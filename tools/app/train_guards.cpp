@@ -50,7 +50,7 @@ class GuardedModel final : public Model,
   Guarded<Model> part_;
 };
 
-/// The state that methods and optimisers save in checkpoints.
+/// Guards the state that methods and optimisers save in checkpoints.
 template <typename Part>
 class GuardedState : public Part {
  public:

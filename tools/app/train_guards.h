@@ -13,8 +13,8 @@ namespace precast::tools {
 /// function. Errors of a StepStrategy pass unchanged, because the engine's own passes run inside
 /// it.
 struct TrainGuards {
-  /// Like rethrow_from_plugin(), except for libtorch's errors: they keep their types during
-  /// training, and errors about memory or ranks always do. `what` is added to the message.
+  /// Like rethrow_from_plugin(), except for libtorch's errors. During training, they keep their
+  /// types; errors about memory or ranks always keep them. `what` is added to the message.
   [[noreturn]] static void rethrow(const std::string& what, ExitCode otherwise);
   static std::unique_ptr<Model> guarded(std::unique_ptr<Model> model, std::string where);
   static std::unique_ptr<Method> guarded(std::unique_ptr<Method> method, std::string where);

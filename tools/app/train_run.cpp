@@ -152,7 +152,7 @@ engine::CheckpointOptions TrainRun::checkpoint_options() const {
           .keep_finished = keys.keep_finished,
           .resume = keys.resume != "never",
           .allow_precision_change = keys.resume == "force",
-          // A window in MiB has the same number of pages for every batch size.
+          // If the window is given in MiB, the batch size does not change its number of pages.
           .order_depends_on_batch_size =
               train_data_.window_pages > 0 && (window == "auto" || window == "ffcv"),
           .max_threads = run_.max_threads,
@@ -185,7 +185,7 @@ int TrainRun::run(bool json) {
   if (ranks_.is_rank_zero()) {
     log = std::make_unique<engine::JsonLinesLog>(folder_ / "log");
     events = std::make_unique<EventSink>(folder_ / kEventFile);
-    // In the order in which checkpoints store their positions.
+    // Checkpoints store the positions of the sinks in this order.
     sinks = {log.get(), events.get()};
     log_run_start(reported());
   }
@@ -240,8 +240,8 @@ engine::TrainSummary TrainRun::train(engine::Trainer& trainer, const engine::Eva
   // These files are written only now, after start() has checked that the checkpoint belongs to this
   // run.
   if (ranks_.is_rank_zero()) {
-    // With `force`, keys of the training may differ from those that a finished run was trained
-    // with. Nothing is trained then, so the files that describe the training stay.
+    // With `force`, keys may differ from those with which a finished run was trained. In this case
+    // nothing is trained, so the files that describe the training are kept.
     const bool keeps = run_.config().checkpoint.resume == "force" && trainer.global_step() > 0 &&
                        trainer.epochs_done() >= parts_.plan().epochs;
     if (!keeps || !std::filesystem::exists(folder_ / "params.json")) folder_.write_params(values_);

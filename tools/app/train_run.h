@@ -51,7 +51,7 @@ class TrainRun {
   void log_stopped(bool saved) const;
   /// Writes the results of a run that finished.
   void finish(engine::Trainer& trainer, const engine::TrainSummary& summary, bool json);
-  /// What run_report.h needs.
+  /// The arguments for the functions of run_report.h.
   [[nodiscard]] ReportedRun reported() const;
 
   const ResolvedRun& run_;
@@ -68,8 +68,8 @@ class TrainRun {
   nlohmann::ordered_json identity_;
   /// Initialised last, so that a run that cannot start leaves no folder.
   engine::RunFolder folder_;
-  /// Major page faults before training. They are subtracted, because they belong to loading the
-  /// program.
+  /// The value of major_faults() before training. It is subtracted, because loading the program
+  /// caused these faults.
   std::int64_t faults_before_ = 0;
 };
 

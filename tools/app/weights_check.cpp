@@ -23,7 +23,8 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-/// 0.485 * 255 and 123.675 are the same normalisation.
+/// Values that differ only by rounding, such as 0.485 * 255 and 123.675, are the same
+/// normalisation.
 constexpr double kRelativeTolerance = 1e-6;
 constexpr std::size_t kMaxShownLayers = 3;
 

@@ -35,14 +35,15 @@ enum class WeightsUse {
 void check_weights(const WeightsFile& file, const WeightsSpec& expected, WeightsUse use,
                    bool strict);
 
-/// For eval and predict, without model.num_classes: compares the number of classes of
-/// `model.weights` with the number of class names of a dataset. Weights that have class names are
-/// skipped, because check_weights() compares these.
+/// Compares the number of classes of `model.weights` with the number of class names of a dataset,
+/// for eval and predict without model.num_classes. Weights with class names are skipped, because
+/// check_weights() compares the names.
 /// @throws CheckpointError naming both numbers; with `model.weights_check: off`, this is a warning
 void check_class_count(const Recipe& recipe, const data::BetonReader& data);
 
-/// For eval and predict: warns if `model.weights` has names of classes and a dataset with labels
-/// has none, because the labels may then mean other classes. @param classes of the model.
+/// Warns, in eval and predict, if `model.weights` has class names but a dataset with labels has
+/// none, because its labels may then mean other classes.
+/// @param classes the number of classes of the model.
 void warn_of_unnamed_labels(const Recipe& recipe, const data::BetonReader& data,
                             std::int64_t classes);
 
@@ -53,7 +54,8 @@ void warn_of_averages(const WeightsFile& file);
 /// The number of classes of the weights: from their model spec, else from the last layer if it has
 /// torchvision's name, `fc`; 0 if unknown. @throws CheckpointError
 [[nodiscard]] std::int64_t classes_of_weights(const WeightsFile& file);
-/// classes_of_weights() of the file at a path. @throws also IoError
+/// Reads the file at `path` and returns its classes_of_weights().
+/// @throws CheckpointError, IoError
 [[nodiscard]] std::int64_t classes_of_weights(const std::string& path);
 
 }  // namespace precast::tools

@@ -4,11 +4,11 @@
 usage: batch_locations.py IMAGES.beton [--build BUILD] [--python PYTHON] [--image-size PX] [--batch-size N]
                           [--samples N] [--steps N] [--rounds N]
 
-Writes the first samples of the file as a dataset of raw pixels. Then times training steps of a network that needs
-almost no computation, with batches from: synthetic data (`--data` device, cpu and queue of `precast bench step`), the
-raw dataset, the given file (its JPEGs are decoded and cropped), and the producers of examples/producers, which send the
-pixels of the raw dataset. Each round measures every source once; the script prints medians over the rounds. CPU time is
-that of the trainer and the producer together. PYTHON must have NumPy and pyzmq.
+The script writes the first samples of the file as a dataset of raw pixels. It then times training steps of a network
+that needs almost no computation, with batches from: synthetic data (`--data` device, cpu and queue of `precast bench
+step`), the raw dataset, the given file (its JPEGs are decoded and cropped), and the producers of examples/producers,
+which send the pixels of the raw dataset. Each round measures every source once; the script prints medians over the
+rounds. The CPU time includes the trainer and the producer. PYTHON must have NumPy and pyzmq.
 """
 import argparse
 import json
@@ -32,7 +32,7 @@ training: {{batch_size: {batch}, device: cpu}}
 
 
 def cpu_seconds(process):
-    """CPU time of a process so far."""
+    """Returns the CPU seconds that a process has used so far."""
     fields = pathlib.Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -67,7 +67,7 @@ class Bench:
         return figures["images_per_second"], 1 / figures["images_per_cpu_second"]
 
     def outside(self, script, target, data):
-        """Measures steps on the batches of a producer. The producer starts first and is killed after the training."""
+        """Starts a producer, measures training steps on its batches, and kills it."""
         a = self.arguments
         batches = 20 + 5 * a.steps
         command = [a.python, ROOT / "examples/producers" / script, target, self.folder / "images.npy",
@@ -84,14 +84,14 @@ class Bench:
 
     @staticmethod
     def wait_for(producer):
-        """Returns when the producer has read its arrays and waits, that is, when its CPU time no longer grows."""
+        """Waits until the producer has read its arrays, that is, until its CPU time stops growing."""
         last = -1.0
         while (now := cpu_seconds(producer.pid)) != last or now == 0:
             last = now
             try:
                 producer.wait(0.5)
                 sys.exit("batch_locations: expected a running producer, got one that exited. "
-                         "--python must have NumPy and pyzmq")
+                         "The Python of --python needs NumPy and pyzmq")
             except subprocess.TimeoutExpired:
                 pass
 

@@ -11,9 +11,9 @@ dataset of noise (--samples, --px). Prints a Markdown table:
   seconds     from the start of the first process to the end of the last
   img/s each  images per second of a model in its training epochs, without evaluation and start-up; median over models
   img/s all   the sum over the models
-  vs first    img/s all, divided by that of the first row
-  memory      the peak of the sum of the processes' proportional set sizes (PSS), in which a page of the dataset that
-              several processes map counts once. Other pages of the page cache do not count
+  vs first    img/s all, divided by img/s all of the first row
+  memory      the peak of the summed proportional set sizes (PSS) of the processes. A page of the dataset that several
+              processes map counts once. Pages of the page cache that no process maps do not count
 """
 import argparse
 import json
@@ -43,7 +43,7 @@ def arguments():
 
 
 def proportional_bytes(process):
-    """The PSS of a process; 0 if it has ended."""
+    """Returns the PSS of a process in bytes, or 0 if the process has ended."""
     try:
         lines = pathlib.Path(f"/proc/{process.pid}/smaps_rollup").read_text().splitlines()
     except OSError:
@@ -66,7 +66,7 @@ def start(args, recipe, folder, number, models):
 
 
 def train_together(args, recipe, models):
-    """One measurement: `models` runs at the same time."""
+    """Trains `models` models at the same time and returns the measurements."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         begin = time.monotonic()

@@ -23,7 +23,7 @@ namespace {
 namespace po = boost::program_options;
 using nlohmann::ordered_json;
 
-/// The figures of a measurement, per CPU-second and per image.
+/// Returns the figures of one measurement.
 ordered_json figures_of(const DecodeWork& work) {
   const auto images = static_cast<double>(work.images);
   const double both = work.decode_seconds + work.resize_seconds;
@@ -74,7 +74,7 @@ void print_rows(const std::vector<ordered_json>& rows) {
   }
   print_text_table(table);
   if (rows.size() > 1)
-    fmt::print("\nvs first: decode us of the first row divided by that of this row\n");
+    fmt::print("\nvs first: decode us of the first row divided by decode us of this row\n");
 }
 
 void add_options(po::options_description& options) {
@@ -154,8 +154,7 @@ bool any_indexed(const std::vector<DecodeMode>& modes) {
   return std::ranges::any_of(modes, [](const DecodeMode& mode) { return mode.decoder->indexed; });
 }
 
-/// @param index_bytes size of the JPEG index that the indexed decoders use; 0 if none of them is
-/// measured.
+/// @param index_bytes size of the JPEG index; 0 if no indexed decoder is measured.
 ordered_json decode_json(const StoredJpegs& jpegs, const DecodeTask& task, std::size_t index_bytes,
                          const std::vector<ordered_json>& rows) {
   ordered_json all = {{"jpegs", jpegs.all().size()},

@@ -23,7 +23,7 @@ void add(DecodeWork& sum, const DecodeWork& other) {
   sum.resize_seconds += other.resize_seconds;
 }
 
-/// The part of an image that is decoded in a round: the same for every decoder.
+/// Returns the region to decode in a round, which is the same for every decoder.
 data::Rect choose_region(bool crop, const StoredJpeg& jpeg, std::uint32_t round,
                          std::uint64_t number) {
   if (!crop) return {0, 0, jpeg.height, jpeg.width};

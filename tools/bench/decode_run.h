@@ -51,12 +51,12 @@ struct DecodeWork {
   double pixels = 0;
   double decode_seconds = 0;
   double resize_seconds = 0;
-  /// Wall-clock time, of all threads together.
+  /// Wall-clock time of the whole measurement.
   double seconds = 0;
 };
 
 /// Decodes and resizes all images repeatedly until `seconds` have passed, at least once.
-/// @param round selects the crops: the same for every decoder.
+/// @param round selects the crops, which are the same for every decoder.
 /// @throws DataError if an image is damaged.
 [[nodiscard]] DecodeWork decode_jpegs(const DecodeTask& task, const DecodeMode& mode,
                                       std::uint32_t round, double seconds);

@@ -21,7 +21,7 @@ def run(command, **more):
 
 
 def npy(type_name, shape, values):
-    """The bytes of a .npy file."""
+    """Returns the contents of a .npy file with these values."""
     head = f"{{'descr': '{type_name}', 'fortran_order': False, 'shape': ({', '.join(map(str, shape))},), }}"
     head += " " * (-(len(head) + 11) % 64) + "\n"
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + values
@@ -41,13 +41,13 @@ def write_noise(precast, path, samples, px, classes=10):
 
 
 def markdown(rows):
-    """A Markdown table; the first row is its header."""
+    """Returns a Markdown table; the first row is the header."""
     lines = ["| " + " | ".join(map(str, row)) + " |" for row in rows]
     return "\n".join([lines[0], "|" + " --- |" * len(rows[0]), *lines[1:]])
 
 
 def line_chart(title, x_label, y_label, series):
-    """A line chart of {name: [(x, y)]} as SVG; both axes begin at 0."""
+    """Returns a line chart of {name: [(x, y)]} as SVG; both axes begin at 0."""
     width, height, left, top, below = 640, 360, 70, 40, 60
     right = width - 190
     x_max = max(x for points in series.values() for x, _ in points)

@@ -1,5 +1,5 @@
-// kernels_bench: microseconds per image, on one core, for crop, resize, flip and conversion, with
-// crops of FFCV's training distribution (scale 0.08 to 1). Not a test and not installed:
+// kernels_bench: measures crop, resize, flip and conversion in microseconds per image on one core,
+// with crops of FFCV's training distribution (scale 0.08 to 1). Not a test and not installed:
 //     ninja -C build kernels_bench && build/bin/kernels_bench [area|bilinear|antialias]
 // raw-256 uses 64 images, so that the pixels come from memory, as when reading a file; jpeg-512
 // uses 4 images, so that they are still in the cache, as after decoding. For the columns "planes"
@@ -87,7 +87,7 @@ data::DecodedPixels preferred_of(const CropMix& mix, std::size_t i, int side,
   return view_of(mix, i);
 }
 
-/// The mean over all crops in the fastest pass, which other programs disturbed least.
+/// Returns the mean time per crop in the fastest pass, the one that other programs disturbed least.
 template <typename Resize>
 double us_per_image(const CropMix& mix, Resize resize) {
   std::vector<double> passes;

@@ -33,7 +33,7 @@ namespace {
 namespace po = boost::program_options;
 using nlohmann::ordered_json;
 
-/// Names and values of the settings that the sweep varies.
+/// Returns the names and values of the settings that differ between the points of the sweep.
 std::vector<std::pair<std::string, std::string>> changing(const LoaderPoint& point,
                                                           const std::vector<LoaderPoint>& sweep) {
   auto values = point.setting.values();
@@ -99,7 +99,7 @@ void print_points(const std::string& file, std::uint64_t samples,
   print_text_table(rows);
   if (points.size() > 1) {
     fmt::print(
-        "\nvs first: img/s divided by that of the first row; vs first/CPU-s: the same for "
+        "\nvs first: img/s divided by img/s of the first row; vs first/CPU-s: the same for "
         "img/CPU-s; medians over the rounds\n");
   }
   print_threads_note(points);
@@ -148,9 +148,9 @@ Arguments loader_arguments() {
       "Given a recipe, the command loads its training set (with --val, its validation set) as "
       "`precast train` does, with the same pipeline, order and threads, and with the batch size of "
       "one rank; each process loads the whole set. Keys of the recipe can be overridden "
-      "(--data.order=random); of the options, only --config-file, --val, --runs, --seconds, "
-      "--passes, --pass-samples, --cold, --image-size, --processes, --svg and --json apply, with "
-      "at most one value each.");
+      "(--data.order=random). Only the options --config-file, --val, --runs, --seconds, --passes, "
+      "--pass-samples, --cold, --image-size, --processes, --svg and --json apply, with at most one "
+      "value each.");
   arguments.positional("FILE.beton",
                        "the dataset; with --table: images in any form that `precast write` takes");
   add_sweep_options(arguments.options());
@@ -194,14 +194,14 @@ int run_sweep(const Arguments& arguments, const LoaderRunOptions& run_options) {
   return measure_and_report(arguments, file, samples, std::move(points));
 }
 
-/// Whether the word is --config-file, in either spelling, so that its value is the next word.
+/// Whether the argument is --config-file or --config_file; its value is then the next argument.
 bool is_config_file(std::string word) {
   std::ranges::replace(word, '_', '-');
   return word == "--config-file";
 }
 
-/// Whether the data to load is a recipe. False with --help, because this program prints the help
-/// itself.
+/// Whether the arguments name a recipe. With --help, returns false, because this program prints the
+/// help itself.
 bool names_recipe(const std::vector<std::string>& args) {
   for (const char* help : {"--help", "-h"})
     if (std::ranges::find(args, help) != args.end()) return false;
@@ -243,7 +243,7 @@ LoaderRunOptions read_measuring(const Arguments& arguments) {
                                   run_options.seconds));
   if (run_options.cold && arguments.given("seconds") && !arguments.given("passes"))
     throw ConfigError(
-        "--seconds: expected --passes instead with --cold, because only the first pass reads from "
+        "--seconds: expected --passes instead, because with --cold only the first pass reads from "
         "disk");
   if (run_options.cold && run_options.passes == 0) run_options.passes = 1;
   return run_options;

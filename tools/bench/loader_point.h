@@ -33,8 +33,9 @@ struct LoaderPoint {
 /// Measures every point once per round.
 void measure_points(int rounds, std::vector<LoaderPoint>& points);
 
-/// Median, minimum and maximum of the rates, medians of memory and of the cached share, and all
-/// runs. @param first if given, `..._to_first` are the ratios of the rates to those of this point.
+/// Returns the median, minimum and maximum of the rates, the medians of memory and of the cached
+/// share, and all runs. @param first if given, `..._to_first` are the ratios of the rates to those
+/// of this point.
 [[nodiscard]] nlohmann::ordered_json figures_json(const LoaderPoint& point,
                                                   const LoaderPoint* first = nullptr);
 

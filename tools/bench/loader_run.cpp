@@ -100,8 +100,8 @@ ordered_json worker_seconds(const SourceTimes& after, const SourceTimes& before)
           {"worker_seconds_ahead", after.ahead - before.ahead}};
 }
 
-/// The measurement of one process. @param seed differs between processes, so that their orders and
-/// crops differ.
+/// Measures the loader in one process. @param seed differs between processes, so that their orders
+/// and crops differ.
 ordered_json measure(const std::filesystem::path& file, const LoaderSetting& setting,
                      const LoaderRunOptions& run_options, std::int64_t epoch, std::uint64_t seed,
                      const std::function<void()>& start) {

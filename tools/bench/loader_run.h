@@ -18,16 +18,17 @@ struct RecipeLoading {
   data::Pipeline pipeline;
 };
 
-/// How each measurement is made, whatever its setting.
+/// Options of a measurement that are the same for all settings.
 struct LoaderRunOptions {
   /// Whether to use centre crops instead of random resized crops and flips.
   bool val = false;
-  /// A recipe's pipeline, which replaces these crops and flips. Null: none.
+  /// A recipe's pipeline, which replaces these crops and flips; null if there is none.
   std::shared_ptr<const data::Pipeline> pipeline = {};
   /// Number of measured passes; 0: complete passes until `seconds` have passed.
   std::int64_t passes = 0;
   double seconds = 2;
-  /// Number of samples to load per pass, from its end, rounded up to complete batches. 0: all.
+  /// Number of samples to load per pass, rounded up to complete batches. They are the last samples
+  /// of the pass. 0: all.
   std::int64_t samples = 0;
   /// Whether to drop the file from the page cache first and to omit the warm-up pass.
   bool cold = false;
@@ -50,7 +51,7 @@ struct LoaderRunOptions {
 /// images_per_cpu_second, and replaced: an entry [sample, by, error] for each damaged sample that
 /// the sample `by` replaced. If cold, also cached_before: the share of the file that stayed in the
 /// page cache, 0 to 1.
-/// @throws Error, the exceptions of the loader.
+/// @throws Error with the message and the exit code of the first process that fails; IoError
 [[nodiscard]] nlohmann::ordered_json run_loaders(const std::filesystem::path& file,
                                                  const LoaderSetting& setting,
                                                  const LoaderRunOptions& run_options,

@@ -24,18 +24,12 @@ namespace {
 
 namespace po = boost::program_options;
 
-/// Output types of images. To add one, add a line here.
-struct Format {
-  std::string_view name;
-  data::ElementType type;
-};
-constexpr std::array kFormats = {
-    Format{"u8", data::ElementType::u8}, Format{"f32", data::ElementType::f32},
-    Format{"f16", data::ElementType::f16}, Format{"bf16", data::ElementType::bf16}};
+constexpr std::array kFormats = {data::ElementType::u8, data::ElementType::f32,
+                                 data::ElementType::f16, data::ElementType::bf16};
 
 std::vector<std::string_view> format_names() {
   std::vector<std::string_view> names;
-  for (const Format& format : kFormats) names.push_back(format.name);
+  for (const data::ElementType format : kFormats) names.push_back(data::element_type_name(format));
   return names;
 }
 
@@ -62,7 +56,7 @@ std::int64_t read_number(std::string_view option, const std::string& text, std::
 
 using SetAxis = std::function<void(LoaderSetting& setting, const std::string& value)>;
 
-/// An option that may hold several values, and how one of them is stored in a setting.
+/// An option that accepts several values, and the function that stores one value in a setting.
 struct Axis {
   const char* option;
   std::string standard;
@@ -145,7 +139,7 @@ data::Pipeline LoaderSetting::pipeline(bool val) const {
 data::Pipeline LoaderSetting::formatted(data::Pipeline recipe) const {
   const auto set = [&](data::ImagePipeline& image) {
     if (image.type) return;
-    image.type = std::ranges::find(kFormats, format, &Format::name)->type;
+    image.type = *std::ranges::find(kFormats, format, data::element_type_name);
     image.channels_first = image.channels_first || layout == "nchw";
     image.normalized = image.type != data::ElementType::u8;
   };

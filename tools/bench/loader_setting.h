@@ -18,7 +18,7 @@ class Arguments;
 struct LoaderSetting {
   /// Processes that read the file at the same time, each with its own loader.
   int processes = 1;
-  /// Per process.
+  /// Loader threads of each process.
   int workers = 1;
   std::int64_t batch_size = 256;
   std::int64_t image_size_px = 176;
@@ -39,8 +39,8 @@ struct LoaderSetting {
   /// The standard pipeline with the setting's format and layout. @param val whether to use centre
   /// crops instead of random resized crops and flips.
   [[nodiscard]] data::Pipeline pipeline(bool val) const;
-  /// A recipe's pipeline; outputs for which the recipe sets no type get the setting's format and
-  /// layout.
+  /// Returns a recipe's pipeline. Outputs for which the recipe sets no type have the setting's
+  /// format and layout.
   [[nodiscard]] data::Pipeline formatted(data::Pipeline recipe) const;
   /// Option names and values, such as {"workers", "2"}, in the same order for all settings.
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> values() const;
@@ -49,7 +49,7 @@ struct LoaderSetting {
 /// Adds the options of LoaderSetting; each takes one value or several separated by commas.
 void add_sweep_options(boost::program_options::options_description& options);
 
-/// The cross product of all lists; the last option of values() changes fastest.
+/// Returns all combinations of the listed values; the last option of values() changes fastest.
 /// @throws ConfigError naming the option that has an invalid value.
 [[nodiscard]] std::vector<LoaderSetting> read_sweep(const Arguments& arguments);
 

@@ -141,7 +141,7 @@ void print_rows(const std::vector<LoaderRow>& rows, const TableFiles& files,
 
 /// The rows to measure: all rows of the table or, with `--rows TEXT`, those whose name contains
 /// TEXT.
-/// @throws ConfigError if there are none.
+/// @throws ConfigError if no row matches.
 std::vector<LoaderRow> chosen_rows(const Arguments& arguments) {
   std::vector<LoaderRow> rows = seeds_rows(cpu_facts().cores);
   const std::string text = arguments.text("rows");

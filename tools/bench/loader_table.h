@@ -14,8 +14,8 @@ namespace precast::tools {
 /// A row of a table: the file to load, and how to load it.
 struct LoaderRow {
   const TableFile* file = nullptr;
-  /// Whether each image is read once, after the file was dropped from the page cache; otherwise
-  /// there are many passes over a file that is in memory.
+  /// Whether each image is read once, from a file that was dropped from the page cache. Otherwise
+  /// the file is in memory and is read many times.
   bool from_disk = false;
   /// precast: without the JPEG index; precast_indexed: with it; precast_quasi: with the order
   /// quasi_random, and through a cache in the process instead of the page cache.
@@ -26,7 +26,8 @@ struct LoaderRow {
   /// "memory jpg 224 px, 2 workers, precast_indexed"
   [[nodiscard]] std::string name() const;
   [[nodiscard]] int copies() const { return from_disk ? file->disk_copies : 1; }
-  /// The settings and the effort of the command line, with the row's changes.
+  /// The point to measure: the settings and run options of the command line, with the row's
+  /// changes.
   [[nodiscard]] LoaderPoint point(const LoaderSetting& setting, LoaderRunOptions run_options) const;
 };
 

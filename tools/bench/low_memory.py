@@ -5,8 +5,8 @@
                   [--json F] [--svg F] [-- more arguments of the command]
 
 Each measurement runs a process in a separate memory control group, whose limit is a share of the file's size; before
-the start, the file is dropped from the page cache. The page cache counts as memory of the group, so it gets the memory
-that the process does not need for itself. Without --recipe, the process makes --passes passes; after the first one, the
+the start, the file is dropped from the page cache. The page cache counts as memory of the group, so it can use only
+what the process itself does not need. Without --recipe, the process makes --passes passes; after the first one, the
 part of the file that fits is in memory. Each round measures every way to read once; figures are medians:
 
   random         the page cache, order random
@@ -15,8 +15,8 @@ part of the file that fits is in memory. Each round measures every way to read o
                  order quasi_random: FFCV's `os_cache=False` and `QUASI_RANDOM`
 
 `precast bench loader` reads --dataset or, by default, a file of noise (--samples, --px). With --recipe, `precast train`
-trains on --dataset with this recipe; the limit must include about 400 MB for libtorch, so the file must be larger. With
---read-limit, a second control group limits the bytes per second read from the disk, as a slow disk or a network does.
+trains on --dataset with this recipe; the limit must leave about 400 MB for libtorch, which requires a larger file. With
+--read-limit, a second control group limits the bytes per second read from the disk, like a slow disk or network.
 Control groups need root. If they cannot be created, the script prints the reason and exits with code 77 (skipped).
 """
 import argparse
@@ -67,7 +67,8 @@ def skip(reason):
 
 
 def own_cache_mb(limit):
-    """Size of the process's own cache: a third of the limit. Batches, pages being read and the program use the rest."""
+    """Returns the size of the own cache in MiB: a third of the limit. The other two thirds are for batches, reads and
+    the program."""
     return max(1, limit // 3 >> 20)
 
 
@@ -90,7 +91,7 @@ def train_command(args, data, way, limit, folder):
 
 
 def images_per_second(args, data, way, limit):
-    """One measurement; None if the command failed, usually because the memory was too small."""
+    """Runs one measurement. Returns None if the command failed, usually because it needed more memory."""
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as groups:
         memory = groups.enter_context(MemoryLimit(limit))
         reads = groups.enter_context(ReadLimit(data, int(1e6 * args.read_limit), memory)) if args.read_limit else None
@@ -117,7 +118,7 @@ def images_per_second(args, data, way, limit):
 
 
 def measure(args, data, limits):
-    """[{limit_bytes, way, images_per_second, rounds}]"""
+    """Returns [{limit_bytes, way, images_per_second, rounds}]."""
     points = [{"limit_bytes": limit, "way": way, "rounds": []} for limit in limits for way in WAYS]
     for _ in range(args.rounds):
         for point in points:

@@ -7,7 +7,7 @@ Each figure comes from a separate process, `precast bench step` on one synthetic
 warm-up step. A round measures the plain step (without methods), two methods, the plain step, two methods, and so on;
 each method is compared with the plain step next to it, so that other load on the machine affects both. Every second
 round runs in reverse order. The ratio is the median over the rounds. The measured steps are the first steps of a run:
-`selective_backprop` gets options with which it acts in all of them; `layer_freezing` freezes nothing in the first
+`selective_backprop` runs with options that make it act in all of them; `layer_freezing` freezes nothing in the first
 epoch. Costs that occur once per epoch (`swa`), before training (`zero_init_residual`, `scale_schedule`) or in the
 loader are not measured. `progressive_resize` and `batch_resize` reduce the sides of images to 3/4 and 1/2.
 `channels_last`, the default, is compared with `--layout nchw`. On a CPU, the CPU seconds of the process are compared,
@@ -50,7 +50,7 @@ METHODS = {
 
 
 def seconds(args, method, more=()):
-    """The seconds of one step, median over the windows. @param method: empty for none."""
+    """Returns the seconds of one step (median over the windows). @param method: empty for the plain step."""
     methods = f"[{method}: {METHODS[method]}]" if method else "[]"
     command = [args.precast, "bench", "step", "--data", "device", "--json", "--steps", args.steps, "--warmup", "1",
                "--runs", "3", f"--methods={methods}", *args.more, *more]
@@ -80,7 +80,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--precast", default=ROOT / "build" / "bin" / "precast")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--steps", type=int, default=3, help="steps per window; a process has three windows")
+    parser.add_argument("--steps", type=int, default=3, help="steps per window; each process measures three windows")
     parser.add_argument("--methods", default=",".join(METHODS))
     parser.add_argument("--json", help="write the results to this file, after every round")
     parser.add_argument("more", nargs="*", help="options of `precast bench step`, after --")

@@ -7,8 +7,9 @@
 namespace precast::tools {
 namespace {
 
-/// The number after `name` in a file of lines `name:  123 kB`.
-std::uint64_t kilobytes_in(const char* path, const std::string& name) {
+/// Returns the number after `name` in bytes, from a file with lines such as `name: 123 kB`; 0 if
+/// there is no such line.
+std::uint64_t bytes_in(const char* path, const std::string& name) {
   std::ifstream file(path);
   for (std::string word; file >> word; file.ignore(std::numeric_limits<int>::max(), '\n')) {
     std::uint64_t kilobytes = 0;
@@ -21,11 +22,11 @@ std::uint64_t kilobytes_in(const char* path, const std::string& name) {
 
 ProcessMemory process_memory() {
   constexpr const char* kSums = "/proc/self/smaps_rollup";
-  const std::uint64_t anonymous = kilobytes_in(kSums, "Pss_Anon");
-  return {.peak_resident = kilobytes_in("/proc/self/status", "VmHWM"),
-          .proportional = kilobytes_in(kSums, "Pss"),
+  const std::uint64_t anonymous = bytes_in(kSums, "Pss_Anon");
+  return {.peak_resident = bytes_in("/proc/self/status", "VmHWM"),
+          .proportional = bytes_in(kSums, "Pss"),
           // Linux before 5.4 has no Pss_Anon; Anonymous counts shared pages in full.
-          .anonymous = anonymous > 0 ? anonymous : kilobytes_in(kSums, "Anonymous")};
+          .anonymous = anonymous > 0 ? anonymous : bytes_in(kSums, "Anonymous")};
 }
 
 }  // namespace precast::tools

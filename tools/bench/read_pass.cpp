@@ -17,7 +17,8 @@ std::uint64_t sum_bytes(std::span<const std::byte> bytes) {
   return sum;
 }
 
-/// Reads the samples that `next_sample` gives to one thread.
+/// Reads images on one thread. The threads take their samples from the shared counter
+/// `next_sample`.
 ReadPass read_share(const data::BetonReader& reader, std::size_t field,
                     std::atomic<std::uint64_t>& next_sample) {
   ReadPass share;

@@ -60,12 +60,12 @@ logging: {{log_level: 0}}
         return name, server
 
     def end_of(self, name, server):
-        """What the server prints when all consumers have ended."""
+        """Waits for the server to end, and returns its last record."""
         assert server.wait() == 0, (self.folder / f"{name}.err").read_text()
         return json.loads((self.folder / f"{name}.out").read_text().splitlines()[-1])
 
     def shared(self, consumers):
-        """Throughput of the slowest consumer, and CPU-seconds of all processes per decoded image."""
+        """Returns the throughput of the slowest consumer, and the CPU-seconds of all processes per decoded image."""
         name, server = self.serve(consumers)
         readers = [subprocess.Popen([self.precast, "bench", "ring", name, "--json"], stdout=subprocess.PIPE, text=True)
                    for _ in range(consumers)]
@@ -80,12 +80,13 @@ logging: {{log_level: 0}}
         return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def decoding_seconds(self, run):
-        """CPU-seconds of the run's own loader threads."""
+        """Returns the CPU-seconds of the run's own loader threads."""
         lines = [json.loads(line) for line in (self.folder / "runs" / run / "log").read_text().splitlines()]
         return max(line["loader_time"]["decoding"] for line in lines if "loader_time" in line)
 
     def trainings(self):
-        """CPU-seconds of loading for one training run alone, and for four runs on a ring, including the server."""
+        """Returns the CPU-seconds of loading for one training run alone, and for four runs on a ring with its
+        server."""
         assert self.train("alone").wait() == 0
         name, server = self.serve(4)
         runs = [f"ring{number}" for number in range(4)]

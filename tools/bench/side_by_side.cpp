@@ -77,8 +77,8 @@ class Child {
     static_cast<void>(retry_on_eintr([&] { return ::waitpid(process_, nullptr, 0); }));
   }
 
-  /// Reads up to `max_bytes` more bytes of its messages, and calls `on_wait` while there are none.
-  /// @return false at the end.
+  /// Reads up to `max_bytes` more bytes from the process, and calls `on_wait` while it waits for
+  /// them. @return false at the end of the output.
   bool receive(std::size_t max_bytes, const std::function<void()>& on_wait) {
     pollfd poll_fd{.fd = pipe_.reader(), .events = POLLIN, .revents = 0};
     while (retry_on_eintr([&] { return ::poll(&poll_fd, 1, kPollMs); }) == 0) on_wait();
@@ -89,7 +89,8 @@ class Child {
     return count > 0;
   }
 
-  /// Waits for the process to end, and returns its result. @throws the error that it reported.
+  /// Waits for the process to end, and returns its result. @throws the error that the process
+  /// reported.
   std::string result() {
     int status = 0;
     static_cast<void>(retry_on_eintr([&] { return ::waitpid(process_, &status, 0); }));
@@ -100,7 +101,7 @@ class Child {
     if (output.size() >= 2 && output.starts_with(kFailed))
       throw Error(std::string(output.substr(2)), static_cast<ExitCode>(output[1]));
     if (WIFEXITED(status) && WEXITSTATUS(status) != 0) {
-      // It has printed the reason, such as a bus error of a dataset that was shortened.
+      // The process has printed the reason, such as a bus error after the dataset was truncated.
       throw Error(
           fmt::format("measured process: expected a result, got exit code {}", WEXITSTATUS(status)),
           static_cast<ExitCode>(WEXITSTATUS(status)));

@@ -7,9 +7,9 @@
 
 namespace precast::tools {
 
-/// The work of one of several processes, which `number` counts from 0. The function prepares its
-/// measurement and calls `start` once, which returns when all processes have called it. Then it
-/// measures and returns its result.
+/// The work of one process. `number` is the index of the process, from 0. The function prepares its
+/// measurement, calls `start` once, then measures and returns its result. `start` returns when all
+/// processes are ready.
 using SideBySideWork = std::function<std::string(int number, const std::function<void()>& start)>;
 
 /// Forks several processes that run `work` at the same time, and returns the result of each. They

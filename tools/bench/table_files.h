@@ -20,7 +20,7 @@ struct TableFile {
   /// Quality of the JPEGs; 0: the file has no JPEGs.
   int quality = 0;
   /// Number of copies of each image in the file for the rows that read each image once, from disk.
-  /// It is large enough that the time for filling the batch queue does not matter.
+  /// Large enough that the time for filling the batch queue does not matter.
   int disk_copies = 1;
 };
 
@@ -29,8 +29,8 @@ struct TableFile {
 /// file that `precast write` would write from these fields.
 class TableFiles {
  public:
-  /// @param count number of images to take, drawn at random if the source has more.
-  /// @throws as data::open_source; DataError if the source has no images.
+  /// @param count number of images; they are drawn at random if the source has more.
+  /// @throws the exceptions of data::open_source(), and DataError if the source has no images.
   TableFiles(const std::filesystem::path& source, std::filesystem::path folder,
              std::uint64_t count);
 
@@ -40,7 +40,8 @@ class TableFiles {
   /// The path of the file with `copies` copies of each image, whether it exists or not. The name
   /// depends on the source's path, size and time, and on the number of images.
   [[nodiscard]] std::filesystem::path path(const TableFile& file, int copies) const;
-  /// Writes the file path(file, copies) if it does not exist. @throws as write_dataset; IoError
+  /// Writes the file path(file, copies) if it does not exist. @throws IoError, and the exceptions
+  /// of write_dataset().
   void write(const TableFile& file, int copies) const;
 
  private:

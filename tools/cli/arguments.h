@@ -33,7 +33,7 @@ class Arguments {
   /// Adds the last positional argument, with one or more values, read with
   /// get<std::vector<std::string>>().
   void positional_list(const std::string& name, const std::string& help);
-  /// positional_list() for a list that may be empty: has() is then false.
+  /// Like positional_list(), but the list may be empty; has() is then false.
   void optional_list(const std::string& name, const std::string& help);
   /// Adds an example to the help. @param command begins with `precast`, at most 76 characters.
   void example(std::string command, std::string about = "");
@@ -42,14 +42,16 @@ class Arguments {
   /// Makes the command accept `--section.key=value`. @param keys the keys, for the help; empty if
   /// the command has no list of them.
   void take_keys(std::vector<RecipeKey> keys);
-  /// For `add_options()`. The help of an option begins with its meaning, up to the first semicolon,
-  /// in the same words in all commands (docs/options.md).
+  /// The options; callers add theirs with `add_options()`. The help of an option begins with its
+  /// meaning, up to the first semicolon, in the same words in all commands (docs/options.md).
   [[nodiscard]] boost::program_options::options_description& options() { return options_; }
 
   [[nodiscard]] CommandHelp help() const;
 
+  /// Parses the command line.
   /// @return false if the help was requested and has been printed: as text for `--help`, as one
-  /// line of JSON if `--help-json` is the only argument. @throws ConfigError
+  /// line of JSON if `--help-json` is the only argument.
+  /// @throws ConfigError
   [[nodiscard]] bool parse(const std::vector<std::string>& args);
 
   [[nodiscard]] bool has(const std::string& name) const { return values_.count(name) > 0; }
@@ -92,7 +94,8 @@ class Arguments {
 /// @throws ConfigError naming the option unless low <= value <= high.
 void check_range(std::string_view option, std::int64_t value, std::int64_t low, std::int64_t high);
 
-/// The value of an option of type std::int64_t. @throws ConfigError as check_range.
+/// The value of an option of type std::int64_t.
+/// @throws the ConfigError of check_range()
 [[nodiscard]] std::int64_t integer(const Arguments& arguments, const std::string& name,
                                    std::int64_t low, std::int64_t high);
 
@@ -102,7 +105,7 @@ void check_range(std::string_view option, std::int64_t value, std::int64_t low, 
 
 /// The value of --workers, an option of type std::int64_t, in threads; 0 is replaced by the number
 /// of usable cores.
-/// @throws ConfigError as check_range.
+/// @throws the ConfigError of check_range()
 [[nodiscard]] int worker_count(const Arguments& arguments);
 
 /// The index of `name` in `known`. @throws ConfigError naming the option and the known names.

@@ -35,6 +35,7 @@ bool is_in_group(const Command& command, std::string_view group) {
          command.name[group.size()] == ' ';
 }
 
+/// Prints the commands and their summaries.
 /// @param group only the commands of this group; empty: all.
 void print_list(std::string_view program, std::span<const Command> commands,
                 std::string_view group) {
@@ -78,8 +79,8 @@ int run_and_report_errors(const Command& command, const std::vector<std::string>
 }
 
 /// Ignores the signals of failed writes. A failed write then returns an error, and the message can
-/// name the file; the signal would kill the process without a message, even at a write to the
-/// socket of another rank.
+/// name the file. Such a signal would end the process without a message, also at a write to another
+/// rank's socket.
 void ignore_write_signals() {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
@@ -98,8 +99,8 @@ int finish_output(int result) {
   return result == code(ExitCode::done) ? code(ExitCode::io) : result;
 }
 
-/// Finds the command with which `args` begin, and removes its name from them. nullptr: there is no
-/// such command.
+/// Finds the command with which `args` begin, and removes its name from them. Returns nullptr if
+/// there is no such command.
 const Command* take_command(std::span<const Command> commands, std::vector<std::string>& args) {
   if (args.empty()) return nullptr;
   const std::string two = args.size() > 1 ? args[0] + " " + args[1] : "";

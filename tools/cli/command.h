@@ -23,7 +23,7 @@ struct Command {
   bool is_internal = false;
 };
 
-/// The message that a user gets for an exception, and the process's exit code.
+/// The message that a user sees for an exception, and the process's exit code.
 struct Failure {
   /// The message; empty if nothing is to be printed.
   std::string text;
@@ -32,12 +32,13 @@ struct Failure {
 [[nodiscard]] Failure describe_failure(const std::exception_ptr& exception);
 
 /// The body of main(): finds the command, runs it, and turns exceptions into one clear message on
-/// standard error and the right exit code (ExitCode). It handles unknown commands itself, and
+/// standard error and the right exit code (ExitCode). It also handles unknown commands and the
+/// following arguments:
 /// - `--version` and `-V`;
-/// - `help`, `--help`: all commands that are not internal; `help COMMAND`; `help --json`: lines of
-///   JSON, the first with their names and summaries, then one for each of them that this program
-///   runs itself; `help --json COMMAND`: the line of this command. `help` with another option runs
-///   the command `help`, if there is one;
+/// - `help`, `--help`: all commands that are not internal; `help COMMAND`; `help --json`: a line of
+///   JSON with the names and summaries of the commands, then one line for each command that this
+///   program runs itself; `help --json COMMAND`: only the line of this command. `help` with another
+///   option runs the command `help`, if there is one;
 /// - no command, or the name of a group alone: the list of commands, with exit code 2.
 /// If standard output is a pipe that its reader has closed, SIGPIPE ends the process without a
 /// message.

@@ -75,7 +75,7 @@ struct CommandHelp {
   std::vector<RecipeKey> keys;
 };
 
-/// For `precast help --json`: one JSON object per command. @{
+/// Convert a description to the JSON object that `precast help --json` prints, and back. @{
 [[nodiscard]] nlohmann::ordered_json help_json(const CommandHelp& help);
 /// @throws nlohmann::json::exception for any other JSON.
 [[nodiscard]] CommandHelp parse_help_json(const nlohmann::ordered_json& json);

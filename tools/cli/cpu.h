@@ -10,7 +10,7 @@ namespace precast::tools {
 
 /// The properties of a machine that determine measured speeds.
 struct CpuFacts {
-  /// The model's name.
+  /// The name of the CPU model.
   std::string processor;
   /// Cores that this process may use.
   int cores = 1;

@@ -15,7 +15,7 @@ inline constexpr const char* kCustomFieldHelp =
     "layout of a custom field that FFCV wrote; NAME=BYTES:ALIGNMENT[:POINTER]: size and alignment "
     "of its metadata, and the position of the pointer to its bytes";
 
-/// Whether the value is a layout, because it has a digit after `=`.
+/// Whether the value is a layout: it has a digit after `=`.
 [[nodiscard]] bool is_field_layout(std::string_view value);
 
 /// Removes the layouts, for which is_field_layout() is true, from `values` and parses them.
@@ -28,8 +28,8 @@ inline constexpr const char* kCustomFieldHelp =
 [[nodiscard]] data::BetonOptions read_layouts(std::vector<std::string> values,
                                               const std::string& setting);
 
-/// Add the option `--field-layout`, and read its values. A signal that StopSignals handles also
-/// ends the requests of files that are opened with these BetonOptions. @{
+/// Add the option `--field-layout`, and read its values. If a file is opened with these options, a
+/// stop signal (StopSignals) also ends its HTTP requests. @{
 void add_layout_option(boost::program_options::options_description& options);
 [[nodiscard]] data::BetonOptions read_layouts(const Arguments& arguments);
 /// @}

@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kWidthWithoutTerminal = 80;
 constexpr std::size_t kMinWidth = 40;
 constexpr std::size_t kMaxWidth = 100;
-/// Where the right column of a list begins, unless all names are shorter.
+/// The right column of a list begins here or, if all names are short, further left.
 constexpr std::size_t kTextColumn = 30;
 
 /// The column at which the text of a list entry `  name   text` begins; 0 for other lines.

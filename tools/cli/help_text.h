@@ -18,7 +18,7 @@ namespace precast::tools {
 [[nodiscard]] std::string wrap(std::string_view text, std::size_t width, std::size_t indent,
                                std::size_t begin);
 
-/// A list of names and texts in two columns.
+/// A row of a list in two columns.
 struct TextRow {
   std::string name;
   std::string text;

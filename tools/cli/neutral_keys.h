@@ -13,7 +13,7 @@ inline constexpr std::string_view kDataAccessKeys[] = {
     "data.http_retry_s",  "data.jpeg_index_mb"};
 
 /// Keys that only say where a run is written, where its ranks meet, how often it writes to its log,
-/// how long it waits, and whether it tries its steps first.
+/// how long it waits, and whether it tries every image size before the first epoch.
 inline constexpr std::string_view kExecutionKeys[] = {
     "logging.folder",          "logging.run_id",      "logging.every",
     "data.producer_timeout_s", "dist.address",        "dist.port",

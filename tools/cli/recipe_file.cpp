@@ -31,8 +31,8 @@ bool has_dot(const ConfigNode::Entry& entry) {
 }
 
 /// Whether this is a params.json or a copy of one: its name ends in .json, and its top level has
-/// keys with dots and no sections. In a recipe, a key with a dot is a mistake; if it made the file
-/// a recorded configuration, the other keys would not be checked.
+/// keys with dots and no sections. In a recipe, a key with a dot is a mistake. It must not make the
+/// recipe count as a recorded configuration, because the other keys would then not be checked.
 bool is_recorded(const std::filesystem::path& path, const ConfigNode& top) {
   return path.extension() == ".json" && std::ranges::any_of(top.entries, has_dot) &&
          std::ranges::all_of(top.entries, [](const ConfigNode::Entry& entry) {
@@ -75,9 +75,9 @@ void erase_key(ConfigNode& params, const std::string& key) {
   std::erase_if(params.entries, [&](const ConfigNode::Entry& entry) { return entry.key == key; });
 }
 
-/// Keeps either the method in the list or its keys, so that it is not enabled twice. The methods
-/// that keys select come first, in the order of keyed_methods(). So only methods at the start of
-/// the list and in this order are left to their keys; otherwise the order would change.
+/// For each method in the list, removes either the method or its keys, so that it is not enabled
+/// twice. Methods that keys select are applied first, in the order of keyed_methods(). So only
+/// methods that come first in the list, in this order, are left to their keys.
 void remove_implied_methods(ConfigNode& params) {
   const auto list = std::ranges::find(params.entries, "methods", &ConfigNode::Entry::key);
   if (list == params.entries.end() || list->value.kind != Kind::list) return;
@@ -111,7 +111,7 @@ void remove_implied_methods(ConfigNode& params) {
     erase_key(params, kSmoothingKey);
 }
 
-/// `{"lr.lr": 0.5}` as `{lr: {lr: 0.5}}`.
+/// Converts `{"lr.lr": 0.5}` to `{lr: {lr: 0.5}}`.
 ConfigNode in_sections(const ConfigNode& params) {
   ConfigNode recipe = params;
   recipe.entries.clear();
@@ -137,8 +137,8 @@ ConfigNode in_sections(const ConfigNode& params) {
   return recipe;
 }
 
-/// Whether the recorded loss.label_smoothing was given even if it equals the default: nothing else
-/// in the record explains why training.label_smoothing does not apply.
+/// Whether the user gave loss.label_smoothing, even if its value equals the default: true if
+/// nothing else in the record explains why training.label_smoothing does not apply.
 bool gives_loss_smoothing(const ConfigNode& config) {
   const ConfigNode* const training = config.find("training");
   if (training != nullptr && training->find("label_smoothing") != nullptr) return false;
@@ -215,7 +215,7 @@ ConfigNode given_keys(const RecipeFile& file, const Schema& schema) {
       return value != defaults.end() && is_same(entry.value, *value);
     });
   }
-  // A section without keys may be one that this version does not have.
+  // Empty sections are removed, because this version may not know them.
   std::erase_if(given.entries, [&](const ConfigNode::Entry& section) {
     return !schema.contains(section.key) && section.value.entries.empty();
   });

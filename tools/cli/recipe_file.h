@@ -20,7 +20,7 @@ struct KeyedMethod {
 
   [[nodiscard]] std::vector<std::string> keys() const;
 };
-/// These methods, in the order in which their keys apply them.
+/// All such methods, in the order in which they are applied if their keys select them.
 [[nodiscard]] const std::vector<KeyedMethod>& keyed_methods();
 
 /// A recipe, or the params.json of a run, as read from its file.

@@ -9,8 +9,8 @@ inline constexpr const char* kWorkersHelp = "number of threads; 0: one per core"
 inline constexpr const char* kSeedHelp = "seed of all random choices";
 inline constexpr const char* kShuffleHelp = "write the samples in random order";
 inline constexpr const char* kNoChecksumsHelp =
-    "leave out checksums, class names and options; as in FFCV's files, which also consist of whole "
-    "pages: even a small dataset then takes two (16 MiB)";
+    "leave out checksums, class names and options; like FFCV's files, the file then consists of "
+    "whole pages, even for a small dataset at least two (16 MiB)";
 inline constexpr const char* kLabelFieldHelp =
     "integer field with the class; default: the first with class names, else the first integer "
     "field";
@@ -21,8 +21,8 @@ inline constexpr const char* kRunsHelp = "number of measurements; the median is 
 inline constexpr const char* kSecondsHelp =
     "minimum duration of a measurement; passes are always completed";
 inline constexpr const char* kSvgHelp = "draw the result into an SVG file";
-inline constexpr const char* kProgramHelp = "program that trains; default: this one";
-inline constexpr const char* kRetryFailedHelp = "also retry what has failed permanently";
+inline constexpr const char* kProgramHelp = "program that trains; default: this program";
+inline constexpr const char* kRetryFailedHelp = "also retry trials that have failed permanently";
 inline constexpr const char* kDryRunHelp = "check everything and show the plan; nothing is trained";
 inline constexpr const char* kStatusHelp = "show the results so far; nothing is trained";
 /// @}

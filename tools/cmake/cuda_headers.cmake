@@ -1,6 +1,6 @@
 include_guard(GLOBAL)
-# precast_cuda_headers: CUDA's headers, for sources that the host compiler compiles. They come from a toolkit or,
-# if there is none, from the wheels in .venv. PRECAST_CUDA_INCLUDE_DIR is false if there are none.
+# precast_cuda_headers: CUDA's headers, for sources that the host compiler compiles, from a toolkit or else from the
+# wheels in .venv. If neither has them, the target does not exist, and PRECAST_CUDA_INCLUDE_DIR is false.
 file(GLOB wheel_folders ${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/nvidia/*/include)
 find_program(PRECAST_NVCC nvcc HINTS /usr/local/cuda/bin)
 if(PRECAST_NVCC)

@@ -2,8 +2,8 @@ include(GNUInstallDirs)
 
 # precast_library(NAME SOURCES ... HEADERS ... [LINK ...] [PRIVATE_LINK ...] [ALONE ...] [CALLS_TORCH])
 # Adds a shared library precast_NAME with the alias precast::NAME. HEADERS are installed, and each is checked to compile
-# on its own (target all_verify_interface_header_sets). ALONE: see precast_unity(). CALLS_TORCH: the code only calls
-# libtorch's kernels, which do the work. It is compiled with -O1: compilation is a sixth faster than with -O2, and
+# on its own (target all_verify_interface_header_sets). ALONE: see precast_unity(). CALLS_TORCH: for code that leaves
+# the computing to libtorch's kernels. It is compiled with -O1: compilation is a sixth faster than with -O2, and
 # training steps take the same time.
 function(precast_library name)
   cmake_parse_arguments(ARG "CALLS_TORCH" "" "SOURCES;HEADERS;LINK;PRIVATE_LINK;ALONE" ${ARGN})
@@ -27,8 +27,8 @@ endfunction()
 set(CMAKE_VERIFY_INTERFACE_HEADER_SETS ON)
 
 # precast_part(NAME SOURCES ... [LINK ...] [PRIVATE_LINK ...] [UNITY n] [ALONE ...]): adds a static library
-# precast_NAME for the programs and the tests; most folders of tools/ have one. UNITY, ALONE: SOURCES and ALONE of
-# precast_unity().
+# precast_NAME for the programs and the tests; most folders of tools/ have one. UNITY and ALONE are passed to
+# precast_unity() as SOURCES and ALONE.
 function(precast_part name)
   cmake_parse_arguments(ARG "" "UNITY" "SOURCES;LINK;PRIVATE_LINK;ALONE" ${ARGN})
   add_library(precast_${name} STATIC ${ARG_SOURCES})

@@ -1,15 +1,12 @@
-# All options of the build.
-include(CMakeDependentOption)
-
-set(PRECAST_CUDA "AUTO" CACHE STRING "Build the GPU parts: AUTO (if there are nvcc and a libtorch with CUDA), ON or OFF")
+set(PRECAST_CUDA "AUTO" CACHE STRING "Build the GPU parts: AUTO (if nvcc and libtorch with CUDA are found), ON or OFF")
 set_property(CACHE PRECAST_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(PRECAST_SANITIZE "" CACHE STRING "Sanitizers: empty, 'address;undefined' or 'thread'")
 set(PRECAST_TORCH_DIR "" CACHE PATH "Folder of libtorch (the one with lib/ and include/); empty: the one in .venv")
 option(PRECAST_TORCH "Build the parts that need libtorch; OFF: only the torch-free parts" ON)
 option(PRECAST_TESTS "Build the tests" ON)
-option(PRECAST_DATA_ONLY "Build only the data library and its C interface, as for Python's wheel (data/python)" OFF)
+option(PRECAST_DATA_ONLY "Build only the data library and its C interface, for the Python wheel (data/python)" OFF)
 option(PRECAST_FUZZ "Add the fuzz programs of tests/fuzz to the tests under the address sanitizer (needs clang)" OFF)
-option(PRECAST_UNITY "Compile several sources as one; OFF: each alone, which rebuilds less after a change" ON)
+option(PRECAST_UNITY "Compile several sources as one; OFF: compile each alone, so that a change rebuilds less" ON)
 option(PRECAST_PCH "Precompile the headers that most tests include (g++ only)" ON)
 option(PRECAST_WERROR "Treat warnings as errors (CI)" OFF)
 
@@ -22,12 +19,11 @@ if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
 endif()
 
-# Compiling with -O3 takes a twentieth longer than with -O2. It makes only the loops of data/ faster, so only
-# data/CMakeLists.txt sets it.
+# Compiling with -O3 takes a twentieth longer than with -O2, and only the loops of data/ become faster. Therefore only
+# data/CMakeLists.txt sets -O3.
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 
-# g++ compiles a twentieth to a tenth faster if it does not collect garbage below 1 GB; it then uses a quarter more
-# memory.
+# Without garbage collection below 1 GB, g++ compiles a twentieth to a tenth faster and uses a quarter more memory.
 add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,GNU>:SHELL:--param ggc-min-heapsize=1000000>")
 
 set(CMAKE_CXX_STANDARD 20)
@@ -88,7 +84,7 @@ function(precast_unity target)
   endforeach()
   set_property(TARGET ${target} PROPERTY SOURCES ${compiled})
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
-    # g++ treats the included sources as headers.
+    # g++ takes the included sources for headers, and warns about their anonymous namespaces.
     target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
   endif()
 endfunction()

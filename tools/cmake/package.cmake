@@ -1,4 +1,5 @@
-# find_package(precast) for plug-ins and for users of precast::data, from an installed tree or from this build folder.
+# Makes find_package(precast) work for plug-ins and for users of precast::data, with an installed tree or with this
+# build folder.
 include(CMakePackageConfigHelpers)
 get_property(headers GLOBAL PROPERTY PRECAST_HEADERS)
 # The paths are relative to include/precast in an installation, and to the source tree in a build folder.
@@ -23,8 +24,7 @@ set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/precast)
 install(EXPORT precastTargets NAMESPACE precast:: DESTINATION ${package_folder})
 export(EXPORT precastTargets NAMESPACE precast:: FILE ${CMAKE_BINARY_DIR}/precastTargets.cmake)
 
-# Configures the same file twice, because programs and headers are in different places in a build folder and in an
-# installation.
+# Called twice, because a build folder and an installation have the programs and the headers in different folders.
 function(precast_config out folder header_root bin)
   configure_package_config_file(${CMAKE_CURRENT_FUNCTION_LIST_DIR}/precastConfig.cmake.in ${out}
     INSTALL_DESTINATION ${folder} INSTALL_PREFIX ${ARGN} PATH_VARS header_root bin)

@@ -10,7 +10,7 @@ function(precast_add_plugin name)
   if(NOT ARG_DATA AND NOT precast_WITH_TORCH)
     message(FATAL_ERROR "precast_add_plugin: expected DATA for '${name}', because this precast was built without libtorch, which a train plug-in needs. Add DATA, or build precast with -DPRECAST_TORCH=ON")
   endif()
-  # The digest of the current headers, not of the headers with which precast was built: see framework/core/plugin.h.
+  # Computes the digest of the current headers, not of those that precast was built with; see framework/core/plugin.h.
   set(abi_header ${CMAKE_CURRENT_BINARY_DIR}/${name}_abi.h)
   file(STRINGS ${precast_HEADER_LIST} headers)
   list(TRANSFORM headers PREPEND ${precast_HEADER_ROOT}/)

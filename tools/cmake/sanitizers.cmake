@@ -1,5 +1,6 @@
 # The wheel's libtorch crashes under AddressSanitizer when it is loaded, so sanitizers need a torch-free build.
-# PRECAST_FUZZ also counts the coverage of all code, for libFuzzer; only the programs of tests/fuzz link libFuzzer.
+# PRECAST_FUZZ also compiles all code with libFuzzer's coverage counters; only the programs in tests/fuzz link libFuzzer
+# itself.
 if(PRECAST_FUZZ AND NOT (CMAKE_CXX_COMPILER_ID STREQUAL Clang AND PRECAST_SANITIZE STREQUAL "address;undefined"))
   message(FATAL_ERROR "PRECAST_FUZZ: expected -DCMAKE_CXX_COMPILER=clang++-19 and -DPRECAST_SANITIZE='address;undefined', got '${CMAKE_CXX_COMPILER}' and '${PRECAST_SANITIZE}'")
 endif()

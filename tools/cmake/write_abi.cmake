@@ -13,6 +13,6 @@ string(SHA256 digest "${digests}")
 string(SUBSTRING ${digest} 0 12 digest)
 file(WRITE ${OUT} "#pragma once
 
-/// The version and a digest of the public headers, which a plug-in must share with precast.
+/// The version and a digest of the public headers. precast loads only plug-ins with the same ones.
 #define PRECAST_ABI \"${VERSION} headers ${digest}\"
 ")

@@ -47,7 +47,7 @@ const Glyph& glyph_of(char letter) {
   return kGlyphs[static_cast<std::size_t>((known ? letter : '?') - ' ')];
 }
 
-/// One printable character for each UTF-8 character.
+/// Replaces each UTF-8 character that the font does not have with `?`.
 std::string printable(std::string_view text) {
   std::string letters;
   for (const char c : text) {

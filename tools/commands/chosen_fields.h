@@ -9,8 +9,9 @@
 
 namespace precast::tools {
 
-/// The columns that --field-kind stores as text or as JSON, under the options of a table that do
-/// this: `texts`, `documents`. @param choices the values of --field-kind, NAME=KIND.
+/// The columns that --field-kind stores as text or as JSON, grouped by the option of table sources
+/// that has the same effect: `texts` or `documents`. @param choices the values of --field-kind,
+/// NAME=KIND.
 [[nodiscard]] std::map<std::string, std::vector<std::string>> kept_columns(
     const std::vector<std::string>& choices);
 

@@ -41,7 +41,7 @@ constexpr std::array<std::string_view, 7> kSharedNetworks = {
     "resnet18",  "resnet34",        "resnet50",       "resnet101",
     "resnet152", "wide_resnet50_2", "resnext50_32x4d"};
 /// With this option, a network of kSharedNetworks computes a function that none of the programs
-/// has.
+/// supports.
 constexpr std::string_view kOwnOption = "squeeze_excite.latent_channels";
 constexpr std::int64_t kRgb = 3;
 
@@ -53,9 +53,9 @@ Arguments declare() {
       "training state, only the model's weights are taken. No code in a .pt file is executed.");
   arguments.positional("IN",
                        "a .safetensors, .pt or .pth file, recognised by its content; or the folder "
-                       "of a checkpoint: the weights that its run evaluated (with ema and swa, the "
-                       "averages)");
-  arguments.positional("OUT", "a name that ends in .safetensors, .pt or .pth");
+                       "of a checkpoint, to convert the weights that its run evaluated (with ema "
+                       "and swa, the averages)");
+  arguments.positional("OUT", "the file to write; its name ends in .safetensors, .pt or .pth");
   arguments.options().add_options()(
       "names", po::value<std::string>()->value_name("PROGRAM"),
       "program whose tensor names to write; torchvision, ffcv or timm; an error if, according to "
@@ -144,7 +144,7 @@ bool is_floating_point(DType dtype) {
   return dtype == DType::f64 || dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
 }
 
-/// Replaces the weights of a checkpoint by the averages that the run evaluated. Integers are not
+/// Replaces the weights of a checkpoint with the averages that the run evaluated. Integers are not
 /// averaged.
 /// @param records with torchvision's names. @param methods the checkpoint's file with the averages.
 /// @throws CheckpointError if an average is missing or does not fit its weight
@@ -167,10 +167,10 @@ void use_averages(std::vector<TensorRecord>& records, const WeightsFile& methods
   }
 }
 
-/// The weights to convert. The records view the files.
+/// The weights to convert. `records` refers to the memory of the two files.
 struct Input {
   WeightsFile file;
-  /// A checkpoint's file with the state of the methods.
+  /// The file of a checkpoint that contains the state of the methods.
   std::optional<WeightsFile> methods = {};
   std::vector<TensorRecord> records = {};
   std::map<std::string, std::string> metadata = {};
@@ -196,7 +196,8 @@ Input open_input(const std::filesystem::path& in) {
   Input input{.file = load_weights(in / kModelFile, WrapperPrefixes::keep)};
   input.methods = load_weights(in / kMethodsFile, WrapperPrefixes::keep);
   const std::optional<WeightsSpec> spec = spec_of(input.file);
-  // The averages have the model's own names.
+  // The averages are stored under torchvision's names, but blurred layers of the weights may have
+  // other names.
   input.records = spec ? torchvision_names(input.file.records(), in.string(), spec).records
                        : input.file.records();
   input.metadata = input.file.metadata();
@@ -219,7 +220,7 @@ Summary convert(const std::string& in, const std::string& out, std::string_view 
   const std::optional<WeightsSpec> spec = spec_of(input.file);
   const bool has_filters = !filtered_layers(input.records, spec).empty();
   check_target(in, names, spec, has_filters || (spec && spec->blurpool));
-  // Layers with BlurPool already have ffcv-imagenet's names, or get them here.
+  // If layers with BlurPool do not have ffcv-imagenet's names yet, they are renamed here.
   const auto blurred = spec && !has_filters ? spec->blurred : std::map<std::string, std::int64_t>();
   const FfcvNames renamed = ffcv_names(input.records, blurred, in);
   const bool safetensors = std::filesystem::path(out).extension() == kSafetensors;

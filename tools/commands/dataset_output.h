@@ -37,9 +37,9 @@ class MonitoredWrite {
 
   /// @param what as in WriteProgressLine.
   explicit MonitoredWrite(std::string what) : what_(std::move(what)) {}
-  /// @param write is called with `options`, in which on_progress and cancel are set. @throws what
-  /// `write` throws. Cancelled becomes an Error with the signal's exit code. This Error, and every
-  /// IoError, names `out`.
+  /// @param write is called with `options`, in which on_progress and cancel are set.
+  /// @throws the errors of `write`; Cancelled becomes an Error with the signal's exit code. This
+  /// Error, and every IoError, names `out`.
   data::WriteSummary run(const std::string& out, std::uint64_t samples, data::WriteOptions options,
                          const Write& write) const;
 
@@ -55,9 +55,9 @@ void check_folder(const std::string& out);
 /// @throws ConfigError if `out` is the input file.
 void check_different_file(const std::string& out, const std::filesystem::path& in);
 
-/// Call before writing a dataset: checks that `out` replaces none of `inputs` (empty paths are
-/// ignored), and no file other than a dataset. @throws ConfigError if `out` is one of `inputs`, or
-/// a file that is not empty and does not begin like a .beton file; also what check_folder() throws.
+/// Checks that `out` replaces none of `inputs` (empty paths are ignored), and no file other than a
+/// dataset. Call it before writing a dataset. @throws ConfigError if `out` is one of `inputs`, or a
+/// file that is not empty and does not begin like a .beton file; also what check_folder() throws.
 void check_output(const std::string& out, const std::vector<std::filesystem::path>& inputs);
 
 /// Output files that get their final names only when all of them are complete. Several files are
@@ -99,7 +99,7 @@ void print_skipped(const std::vector<data::SkippedSample>& skipped);
 [[nodiscard]] nlohmann::ordered_json skipped_json(const std::vector<data::SkippedSample>& skipped);
 /// @}
 
-/// `jpg 3, resized 1`.
+/// Formats a tally, such as `jpg 3, resized 1`.
 [[nodiscard]] std::string tally_text(const data::Tally& tally);
 
 /// Describes a written file as text, and as JSON.

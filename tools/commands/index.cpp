@@ -52,7 +52,10 @@ void print(const std::filesystem::path& path, const data::IndexSummary& summary,
              format_bytes(static_cast<double>(std::filesystem::file_size(path))),
              format_count(summary.jpegs, "JPEG"), format_duration(seconds));
   if (summary.unindexed > 0)
-    fmt::print("not in the index, because only libjpeg can decode them: {}\n", summary.unindexed);
+    fmt::print(
+        "not in the index, because libjpeg decodes them or because they are damaged below the "
+        "first rows: {}\n",
+        summary.unindexed);
   const auto& damaged = summary.damaged;
   if (damaged.empty()) return;
   fmt::print("damaged, and therefore not in the index: {}\n", damaged.size());
@@ -92,7 +95,7 @@ Arguments index_arguments() {
       "index FILE.beton [options]",
       "Writes the sidecar FILE.beton.jidx: the JPEG index of the first image field. With it, crops "
       "are decoded without the data before them. Loaders find the sidecar next to the dataset, and "
-      "processes share it. Without it, each training run makes its own index in the first epoch, "
+      "processes share it. Without it, each training run builds its own index in the first epoch, "
       "which its ranks on a host share. Damaged images are reported and left out.");
   arguments.positional("FILE.beton", "the dataset");
   arguments.options().add_options()("every", number(data::kDefaultCheckpointInterval), kEveryHelp)(

@@ -125,8 +125,8 @@ void print_report(const Json& report) {
   for (const Json& field : report["fields"]) print_field(field, report["samples"].get<double>());
 }
 
-/// Adds to `value`: for a custom field, its metadata and the allocations that might belong to it;
-/// for a tagged field, the shape of the value.
+/// Adds facts to `value`: for a custom field, its metadata and the allocations that might belong to
+/// it; for a tagged field, the shape of the value.
 void describe_content(const BetonReader& reader, std::uint64_t sample, std::size_t index,
                       Json& value) {
   const data::FieldInfo& field = reader.fields()[index];
@@ -144,8 +144,8 @@ void describe_content(const BetonReader& reader, std::uint64_t sample, std::size
   }
 }
 
-/// The JSON key of a field. The key `sample` holds the sample's id, so a field with that name gets
-/// another key, which is longer than any field name can be.
+/// The JSON key of a field. The key `sample` contains the sample's id, so a field with that name
+/// has another key, which is longer than any field name can be.
 std::string key_of(const data::FieldInfo& field) {
   return field.name == "sample" ? "field_named_sample" : field.name;
 }
@@ -222,7 +222,7 @@ void show_sample(const BetonReader& reader, const Arguments& arguments, const st
   fmt::print("{}\n", report.dump(indent, ' ', false, Json::error_handler_t::replace));
 }
 
-/// @throws ConfigError if an option of the order is given that has no effect.
+/// @throws ConfigError if an option for --order was given but has no effect.
 void check_order_options(const Arguments& arguments) {
   for (const char* option : {"global-batch-size", "shuffle-window-mb", "seed"}) {
     if (arguments.given(option) && !arguments.has("order"))
@@ -264,7 +264,7 @@ void check_option_combinations(const Arguments& arguments) {
 /// write.
 struct FieldChoice {
   data::BetonOptions layouts;
-  /// Empty: determined by the file name.
+  /// The field to write; empty: determined by the file name.
   std::string written;
 };
 

@@ -20,8 +20,8 @@ void export_field(const data::BetonReader& reader, std::uint64_t sample, std::si
                   const std::string& out);
 
 /// Creates `folder`, and writes each field whose values are in pages to a file named after the
-/// field, with `_` in place of `/`. @throws ConfigError if two fields then have the same file name;
-/// as export_field()
+/// field, with `_` in place of `/`.
+/// @throws ConfigError if two fields then have the same file name; the errors of export_field()
 void export_sample(const data::BetonReader& reader, std::uint64_t sample,
                    const std::filesystem::path& folder);
 

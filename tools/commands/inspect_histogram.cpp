@@ -30,7 +30,7 @@ constexpr std::size_t kShownIds = 20;
 /// If there are many classes, this many of the largest and as many of the smallest are shown.
 constexpr std::size_t kShownClasses = 10;
 constexpr double kBarWidth = 40;
-/// Bars begin in the same column, except those of longer labels.
+/// Labels up to this width are padded, so that their bars begin in the same column.
 constexpr std::size_t kMaxLabelWidth = 40;
 
 Json count_classes(const BetonReader& reader, const Ids& ids, std::size_t field) {
@@ -101,7 +101,7 @@ std::string class_text(const Json& entry) {
   return fmt::format("{} {}", label, entry["name"].get<std::string>());
 }
 
-/// `: 0 cats, 1 dogs`, or nothing if the file has no names.
+/// Lists the classes, as in `: 0 cats, 1 dogs`; empty if the file has no names.
 std::string names_text(const Json& classes) {
   std::string text;
   for (std::size_t i = 0; i < std::min(classes.size(), 2 * kShownClasses); ++i) {

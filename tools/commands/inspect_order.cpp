@@ -96,7 +96,7 @@ Json describe_order(const data::BetonReader& reader, const Arguments& arguments)
 
 void print_order(const Json& report) {
   fmt::print(
-      "order {}: {} positions, made in {:.3f} s; a batch of {} has samples from {:.1f} pages",
+      "order {}: {} positions, computed in {:.3f} s; a batch of {} has samples from {:.1f} pages",
       report["order"].get<std::string>(), report["positions"].get<std::uint64_t>(),
       report["seconds"].get<double>(), report["batch_size"].get<std::uint64_t>(),
       report["pages_per_batch"].get<double>());

@@ -101,9 +101,10 @@ std::size_t merged_label_field(const std::vector<const BetonReader*>& files,
   return data::label_field(*files.front(), name);
 }
 
-/// Sets the labels and the class names of the merged file. @return the reasons why class names are
-/// left out; empty if they are not. @throws ConfigError for a label field that is not needed or
-/// does not exist; as merge_labels()
+/// Sets the labels and the class names of the merged file.
+/// @return the reasons why class names are left out; empty if they are not.
+/// @throws ConfigError if the given label field is not needed or does not exist; the errors of
+/// merge_labels()
 std::string set_labels(const Arguments& arguments, data::DatasetCopy& copy, data::FileInfo& info) {
   const BetonReader& first = *copy.files.front();
   const auto rule = static_cast<LabelRule>(

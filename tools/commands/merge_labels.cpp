@@ -23,7 +23,7 @@ std::int64_t label_count(const BetonReader& file, std::size_t field) {
   std::int64_t last = 0;
   for (std::uint64_t i = 0; i < file.size(); ++i) {
     const std::int64_t label = file.integer(i, field);
-    // The upper limit lets the label counts of many files be added without overflow.
+    // With this upper limit, the sum of the label counts of many files cannot overflow.
     if (label < 0 || label > INT32_MAX)
       throw DataError(fmt::format(
           "{}: sample {}: expected a label from 0 to 2147483647, got {}. Use --label-rule keep",
@@ -33,8 +33,8 @@ std::int64_t label_count(const BetonReader& file, std::size_t field) {
   return last + 1;
 }
 
-/// The reason why names are left out: this file does not name all of its classes, but other files
-/// name some.
+/// Explains why names are left out: this file does not name all of its classes, but other files
+/// name some of theirs.
 std::string missing_names_text(const BetonReader& nameless, std::size_t field) {
   return fmt::format("{} does not name all classes of '{}'", nameless.path().string(),
                      nameless.fields()[field].name);

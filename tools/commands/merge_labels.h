@@ -33,9 +33,9 @@ struct MergedLabels {
 /// Computes the labels and the class names of one int field of the merged file. @param field its
 /// index, the same in all files. @param allow_conflicts only for LabelRule::keep: if files give one
 /// label different names, drops the names instead of throwing. @throws ConfigError for such files
-/// without `allow_conflicts`; DataError, except with LabelRule::keep, for labels that are not class
-/// numbers and, with LabelRule::by_name, for classes of one file without a name or with the same
-/// name.
+/// without `allow_conflicts`; DataError, except with LabelRule::keep, if a label is not a class
+/// number and, with LabelRule::by_name, if a class has no name or two classes of a file have the
+/// same name.
 [[nodiscard]] MergedLabels merge_labels(const std::vector<const data::BetonReader*>& files,
                                         std::size_t field, LabelRule rule, bool allow_conflicts);
 

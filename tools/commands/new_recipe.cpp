@@ -148,8 +148,8 @@ Choice choose(const DataFacts& train) {
   Choice choice;
   choice.small = train.median_px <= kSmallSidePx;
   if (choice.small) {
-    // The network halves the side three times, by convolutions with stride 2. If the side is a
-    // multiple of 4, only the last of them rounds up.
+    // The network halves the side three times, with convolutions of stride 2. If the side is a
+    // multiple of 4, only the third convolution may have to round up.
     choice.train_px = std::max(16, train.median_px / 4 * 4);
     choice.val_px = choice.train_px;
   } else {
@@ -254,7 +254,7 @@ std::string recipe_text(const DataFacts& facts, const Choice& choice, const std:
       "  min_res: {0}\n"
       "  max_res: {0}\n"
       "lr:\n"
-      "  # For 256 samples per step; it is scaled to the batch size.\n"
+      "  # The rate for 256 samples per step; precast scales it to the batch size.\n"
       "  lr: 0.2\n"
       "  reference_batch_size: 256\n"
       "  lr_schedule_type: cyclic\n"

@@ -42,7 +42,7 @@ namespace po = boost::program_options;
 
 constexpr std::uint64_t kShownByDefault = 16;
 
-/// Declares the options that say how images are made.
+/// Declares the options that determine the crop, the size and the processing of images.
 void add_view_options(po::options_description& options) {
   options.add_options()("train", "images as in training; random resized crop and flip")(
       "val", "images as in evaluation; centre crop (the default)")(
@@ -55,7 +55,7 @@ void add_view_options(po::options_description& options) {
       "output to show, if the pipeline has several; default: the first");
 }
 
-/// Declares the options that say which samples are shown, and in which epoch.
+/// Declares the options that select the samples and the epoch to show.
 void add_epoch_options(po::options_description& options) {
   options.add_options()(
       "positions", po::value<std::string>()->value_name("LIST"),
@@ -63,7 +63,7 @@ void add_epoch_options(po::options_description& options) {
       "order", po::value<std::string>()->default_value("sequential"),
       "order of the samples in an epoch; sequential: as in the file; random: the default of "
       "training; quasi_random: with a window of 1024 pages (in training, the window depends on "
-      "data.shuffle_window_mb, the batch size and the memory, so that the order can differ)")(
+      "data.shuffle_window_mb, the batch size and the memory, so the order can differ)")(
       "seed", po::value<std::int64_t>()->default_value(0), kSeedHelp)(
       "epoch", po::value<std::int64_t>()->default_value(0), "number of the epoch; from 0");
 }
@@ -71,7 +71,7 @@ void add_epoch_options(po::options_description& options) {
 Arguments preview_arguments() {
   Arguments arguments(
       "preview FILE.beton -o grid.png|pixels.npy [options]",
-      "Writes images as the model gets them, before they are normalised: as a grid (.png), or as "
+      "Writes images as the model sees them, before they are normalised: as a grid (.png), or as "
       "an array of their pixels, uint8 [n, H, W, C] (.npy). With --train, they are exactly those "
       "that `precast train` loads in epoch --epoch if its recipe has the same seed, order (random "
       "or sequential), image size and pipeline, uses all samples (no data.subset, data.filter or "
@@ -98,11 +98,11 @@ std::vector<std::uint64_t> parse_numbers(const std::string& text, std::string_vi
                                          std::string_view expected,
                                          const std::optional<std::string_view>& separators) {
   std::vector<std::uint64_t> numbers;
-  const char* place = text.data();
-  const char* const end = place + text.size();
+  const char* next = text.data();
+  const char* const end = next + text.size();
   while (true) {
     std::uint64_t number = 0;
-    const auto [rest, failure] = std::from_chars(place, end, number);
+    const auto [rest, failure] = std::from_chars(next, end, number);
     numbers.push_back(number);
     const bool complete = rest == end && (!separators || numbers.size() == separators->size() + 1);
     if (failure == std::errc() && complete) return numbers;
@@ -112,7 +112,7 @@ std::vector<std::uint64_t> parse_numbers(const std::string& text, std::string_vi
                                   : *rest == ',');
     if (!more)
       throw ConfigError(fmt::format("--{}: expected {}, got '{}'", option, expected, text));
-    place = rest + 1;
+    next = rest + 1;
   }
 }
 
@@ -161,7 +161,7 @@ data::Output image_of(const data::BetonReader& reader, const data::Pipeline& pip
 data::Pipeline choose_pipeline(const Arguments& arguments) {
   const bool train = arguments.has("train");
   expect_one_of(arguments, "train", "val");
-  // --crop and --ratio would replace the random crop of --train.
+  // The crop of --crop or --ratio would replace the random crop of --train.
   expect_one_of(arguments, "train", "crop");
   expect_one_of(arguments, "train", "ratio");
   expect_one_of(arguments, "ratio", "crop");
@@ -211,39 +211,39 @@ std::vector<data::SampleKey> choose_samples(const Arguments& arguments,
   const std::int64_t epoch = not_negative(arguments, "epoch");
   const std::string& order_name = arguments.get<std::string>("order");
   const auto order = data::make_order(reader, {.name = order_name})->ids(seed, epoch);
-  std::vector<data::SampleKey> places;
+  std::vector<data::SampleKey> samples;
   for (const std::uint64_t position : chosen_positions(arguments, order.size())) {
     if (position >= order.size()) {
       throw ConfigError(
           fmt::format("--positions: expected numbers below {}, got {}", order.size(), position));
     }
-    places.push_back({.sample = order[position], .position = position, .epoch = epoch});
+    samples.push_back({.sample = order[position], .position = position, .epoch = epoch});
   }
-  return places;
+  return samples;
 }
 
 /// @param shape of one shown image
 std::vector<std::uint8_t> decode(const data::BetonReader& reader, const data::Output& shown,
-                                 const std::vector<data::SampleKey>& places, std::uint64_t seed,
+                                 const std::vector<data::SampleKey>& samples, std::uint64_t seed,
                                  int size_px, const data::PixelShape& shape) {
-  std::vector<std::uint8_t> pixels(shape.values() * places.size());
+  std::vector<std::uint8_t> pixels(shape.values() * samples.size());
   const auto& image = std::get<data::ImageOutput>(shown.kind);
   data::SampleDecoder decoder(image.pipeline, seed, image.view);
   const data::FieldInfo& field = reader.fields()[shown.field];
   std::vector<std::uint64_t> extents;
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    const std::uint64_t sample = places[i].sample;
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    const std::uint64_t sample = samples[i].sample;
     std::uint8_t* const out = pixels.data() + i * shape.values();
     try {
       if (field.type == data::FieldType::image) {
-        decoder.decode(reader.image(sample, shown.field), places[i], size_px, out);
+        decoder.decode(reader.image(sample, shown.field), samples[i], size_px, out);
       } else {
         decoder.decode(data::stored_pixels(field, reader.blob(sample, shown.field), extents),
-                       places[i], size_px, {}, reinterpret_cast<std::byte*>(out));
+                       samples[i], size_px, {}, reinterpret_cast<std::byte*>(out));
       }
     } catch (const DataError& error) {
-      throw DataError(
-          fmt::format("{}: sample {}: {}", reader.path().string(), places[i].sample, error.what()));
+      throw DataError(fmt::format("{}: sample {}: {}", reader.path().string(), samples[i].sample,
+                                  error.what()));
     }
   }
   return pixels;
@@ -269,21 +269,21 @@ int image_side_px(const Arguments& arguments) {
 
 /// The class (or the label, if classes have no names) and the sample id of each image.
 std::vector<Caption> captions_of(const data::BetonReader& reader,
-                                 const std::vector<data::SampleKey>& places) {
+                                 const std::vector<data::SampleKey>& samples) {
   const std::size_t label = data::default_label_field(reader);
   const bool labelled = label < reader.fields().size();
   const std::vector<std::string> names =
       labelled ? data::class_names_of(reader, label) : std::vector<std::string>();
   std::vector<Caption> captions;
-  for (const data::SampleKey& place : places) {
+  for (const data::SampleKey& sample : samples) {
     Caption& caption = captions.emplace_back();
     if (labelled) {
-      const std::int64_t value = reader.integer(place.sample, label);
+      const std::int64_t value = reader.integer(sample.sample, label);
       const bool named = value >= 0 && std::cmp_less(value, names.size());
       caption.push_back(named ? names[static_cast<std::size_t>(value)]
                               : fmt::format("label {}", value));
     }
-    caption.push_back(fmt::format("#{}", place.sample));
+    caption.push_back(fmt::format("#{}", sample.sample));
   }
   return captions;
 }
@@ -303,12 +303,12 @@ void write_pixels(const std::filesystem::path& output, const std::vector<std::ui
   write_npy(output, DType::u8, sides, std::as_bytes(std::span(pixels)));
 }
 
-void print_samples(const data::BetonReader& reader, const std::vector<data::SampleKey>& places) {
+void print_samples(const data::BetonReader& reader, const std::vector<data::SampleKey>& samples) {
   const std::size_t label = data::default_label_field(reader);
   auto listed = nlohmann::ordered_json::array();
-  for (const data::SampleKey& place : places) {
-    nlohmann::ordered_json entry = {{"position", place.position}, {"sample", place.sample}};
-    if (label < reader.fields().size()) entry["label"] = reader.integer(place.sample, label);
+  for (const data::SampleKey& sample : samples) {
+    nlohmann::ordered_json entry = {{"position", sample.position}, {"sample", sample.sample}};
+    if (label < reader.fields().size()) entry["label"] = reader.integer(sample.sample, label);
     listed.push_back(entry);
   }
   fmt::print("{}\n", nlohmann::ordered_json{{"samples", listed}}.dump());
@@ -333,11 +333,11 @@ int run_preview(const std::vector<std::string>& args) {
                                   shape.height, shape.width, output.string()));
   }
   const auto seed = static_cast<std::uint64_t>(not_negative(arguments, "seed"));
-  const auto places = choose_samples(arguments, reader, seed);
-  const auto pixels = decode(reader, shown, places, seed, size_px, shape);
-  write_pixels(output, pixels, captions_of(reader, places), shape);
-  if (arguments.has("json")) print_samples(reader, places);
-  log_info("{}: {} of {} x {} px", output.string(), format_count(places.size(), "image"),
+  const auto samples = choose_samples(arguments, reader, seed);
+  const auto pixels = decode(reader, shown, samples, seed, size_px, shape);
+  write_pixels(output, pixels, captions_of(reader, samples), shape);
+  if (arguments.has("json")) print_samples(reader, samples);
+  log_info("{}: {} of {} x {} px", output.string(), format_count(samples.size(), "image"),
            shape.height, shape.width);
   return 0;
 }

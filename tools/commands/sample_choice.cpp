@@ -25,8 +25,8 @@ namespace {
 namespace po = boost::program_options;
 using Ids = std::vector<std::uint64_t>;
 
-/// Parses a number. @return `missing` for an empty string, and nothing for any other string that is
-/// not a number.
+/// Parses a number.
+/// @return `missing` for an empty string; nullopt if the string is not a number.
 std::optional<std::uint64_t> parse_bound(std::string_view text, std::uint64_t missing) {
   return text.empty() ? missing : parse_number<std::uint64_t>(text);
 }
@@ -72,7 +72,7 @@ std::string in_expression(const std::string& field) {
   return is_word ? field : in_quotes(field);
 }
 
-/// Finds the labels that the parts of --classes mean.
+/// Finds the labels for the parts of --classes.
 class ClassChoice {
  public:
   ClassChoice(const data::BetonReader& reader, std::size_t field)
@@ -82,7 +82,8 @@ class ClassChoice {
         present_(labels_in(reader, field)),
         end_(std::max<std::uint64_t>(present_.empty() ? 1 : present_.back() + 1, names_.size())) {}
 
-  /// Adds the labels of the class that `part` names or, if there is none, of a number or a range.
+  /// Adds the labels of the class that `part` names. If there is no such class, `part` is a label
+  /// or a range of labels.
   /// @throws ConfigError, also for a name that is the label of another class
   void add(const std::string& part, std::unordered_set<std::uint64_t>& labels) const {
     const bool is_name = std::ranges::find(names_, part) != names_.end();
@@ -125,7 +126,7 @@ class ClassChoice {
         where_option(fmt::to_string(label)), where_option(in_quotes(name))));
   }
 
-  /// The option that selects the samples with a label or a class in quotes.
+  /// The --where option that selects samples by `value`: a label, or a class name in quotes.
   [[nodiscard]] std::string where_option(const std::string& value) const {
     return "--where " + shell_word(fmt::format("{} == {}", field_, value));
   }
@@ -154,7 +155,8 @@ Ids ids_of_classes(const Arguments& arguments, const data::BetonReader& reader) 
   return selected;
 }
 
-/// The error with the option in place of `key`, with which most messages of data/order begin.
+/// Returns the error with the option as its prefix. Most messages of data/order begin with `key`,
+/// which is removed.
 ConfigError error_of_option(std::string_view option, std::string_view key,
                             const ConfigError& error) {
   std::string_view message = error.what();

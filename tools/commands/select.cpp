@@ -37,7 +37,7 @@ Arguments declare() {
       "select IN.beton OUT.beton... [options]",
       "Writes some samples of a .beton file, in the file's order unless --shuffle is given. With "
       "--split, it divides them among several files. Values are copied unchanged. With an option "
-      "--image.*, however, images are encoded again, as `precast write` would; without "
+      "--image.*, however, images are encoded again, as by `precast write`; without "
       "--image.mode, JPEGs are stored as JPEG and pixels as pixels.");
   arguments.positional("IN.beton", "the file to read");
   arguments.positional_list("OUT.beton", "the file to write; with --split, one file for each part");
@@ -87,7 +87,7 @@ std::vector<double> parse_shares(const std::string& text, std::size_t files) {
   return shares;
 }
 
-/// The number of samples that --count or --fraction asks for. @throws ConfigError
+/// The number of samples that --count or --fraction requests. @throws ConfigError
 std::uint64_t drawn_count(const Arguments& arguments, std::uint64_t available) {
   if (arguments.has("count"))
     return static_cast<std::uint64_t>(
@@ -99,8 +99,8 @@ std::uint64_t drawn_count(const Arguments& arguments, std::uint64_t available) {
       static_cast<std::uint64_t>(std::llround(fraction * static_cast<double>(available)));
   if (count == 0)
     throw ConfigError(fmt::format(
-        "--fraction: expected at least one sample, but {} of {} samples is less than one", fraction,
-        available));
+        "--fraction: expected a fraction that selects at least one sample, got {} of {} samples",
+        fraction, available));
   return count;
 }
 

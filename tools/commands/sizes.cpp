@@ -35,7 +35,7 @@ constexpr const char* kQuality = "image.quality";
 constexpr const char* kResolution = "image.max_resolution";
 constexpr const char* kJpegShare = "image.compress_probability";
 
-/// Declares the options that say what is measured. The options of `precast write` among them take
+/// Declares the options that determine what is measured. Those that `precast write` also has accept
 /// lists of values.
 void add_measure_options(po::options_description& options) {
   const data::FieldRegistry fields = data::make_fields();
@@ -65,9 +65,9 @@ void add_machine_options(po::options_description& options) {
 Arguments declare() {
   Arguments arguments(
       "sizes SOURCE [options]",
-      "Estimates for each storage mode how large SOURCE becomes as a .beton file, with the "
-      "standard error, and how many training images per second one core can load from it. Both are "
-      "measured on some images of SOURCE, which are encoded and decoded in memory. "
+      "Estimates, for each storage mode, the size of SOURCE as a .beton file (with the standard "
+      "error) and the number of training images per second that one core can load from it. Both "
+      "are measured on some images of SOURCE, which are encoded and decoded in memory. "
       "--image.compress_probability 1 means the mode jpg, 0 means raw, and any other value means "
       "proportion. With --ram, --cores or --target-img-s, the command recommends options for "
       "`precast write`.");
@@ -157,7 +157,8 @@ Unit unit_of(double max_bytes) {
   return max_bytes >= 1e6 ? Unit{"MB", 1e6} : Unit{"kB", 1e3};
 }
 
-/// The size and the rate of a way. @param scale converts bytes per image to the unit of the table
+/// The estimated size and the loading rate.
+/// @param scale converts bytes per image to the unit of the table
 std::string cell_text(const MeasuredSettings& settings, double scale) {
   return fmt::format("{:.1f} +- {:.1f}, {:.0f}/s", settings.bytes * scale,
                      settings.bytes_error * scale, settings.images_per_core_second);
@@ -174,7 +175,7 @@ void print_table(const std::vector<MeasuredSettings>& candidates, std::uint64_t 
   for (const int side : sides)
     fmt::print(" {:>24}", side == 0 ? std::string("full") : fmt::format("{} px", side));
   fmt::print("\n");
-  // Ways are ordered by resolution; a row is one mode and quality.
+  // The candidates are ordered by resolution. Each row of the table is one mode and quality.
   const std::size_t rows = candidates.size() / sides.size();
   for (std::size_t row = 0; row < rows; ++row) {
     const StorageSettings& settings = candidates[row].settings;

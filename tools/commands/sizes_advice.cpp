@@ -14,7 +14,7 @@ namespace {
 constexpr int kEnoughPx = 512;
 constexpr int kEnoughQuality = 90;
 
-/// How far a way meets each requirement, as a fraction of at most 1.
+/// How far a way of storing images meets each requirement: a fraction, at most 1.
 struct Score {
   double memory = 1;
   double rate = 1;

@@ -29,11 +29,11 @@ struct Advice {
 /// memory.
 inline constexpr double kMemoryShare = 0.9;
 
-/// Chooses the way with the best image quality that fits in memory and is fast enough. Pixels and
-/// JPEGs of quality 90 or more are better than lower qualities. Among these, larger images are
-/// better (from 512 px on, sizes count as equal), then higher qualities up to 90, then fewer bytes.
-/// If no way meets both conditions, chooses the way that comes closest. @param candidates at least
-/// one.
+/// Of the ways of storing images that fit in memory and are fast enough, chooses the one with the
+/// best quality. Pixels and JPEGs of quality 90 or more are better than lower qualities. Among
+/// these, larger images are better (from 512 px on, sizes count as equal), then higher qualities up
+/// to 90, then fewer bytes. If there is no such way, chooses the closest one. @param candidates at
+/// least one.
 [[nodiscard]] Advice advise(const std::vector<MeasuredSettings>& candidates, std::uint64_t images,
                             const Machine& machine);
 

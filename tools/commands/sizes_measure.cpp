@@ -20,7 +20,7 @@
 namespace precast::tools {
 namespace {
 
-/// The cost of storing one image in one way.
+/// The cost of storing one image with one encoding.
 struct Cost {
   double bytes = 0;
   double decode_seconds = 0;
@@ -32,7 +32,7 @@ struct Encoding {
   std::int64_t max_resolution_px = 0;
 };
 
-/// For each resolution: one encoding per quality, then raw.
+/// Returns, for each resolution, one encoding per quality, then raw pixels.
 std::vector<Encoding> encodings_of(const MeasureOptions& options) {
   std::vector<Encoding> encodings;
   for (const int side : options.resolutions_px) {
@@ -134,7 +134,8 @@ Costs measure_all(const data::Source& source, std::size_t field, const MeasureOp
   return costs;
 }
 
-/// @param jpeg, raw indices of the two encodings that the way combines.
+/// Combines the costs of two encodings according to the JPEG share of `settings`.
+/// @param jpeg, raw the indices of the encodings.
 MeasuredSettings combine(const Costs& costs, std::size_t jpeg, std::size_t raw,
                          const StorageSettings& settings) {
   const auto count = static_cast<double>(costs.size());

@@ -22,13 +22,13 @@ struct StorageSettings {
   int max_resolution_px = 0;
 };
 
-/// A way and its cost.
+/// One way of storing images, with its measured cost.
 struct MeasuredSettings {
   StorageSettings settings;
   /// Bytes per image: mean, and its standard error.
   double bytes = 0;
   double bytes_error = 0;
-  /// Training crops that one core makes per second.
+  /// Training crops that one core decodes per second.
   double images_per_core_second = 0;
 };
 

@@ -17,15 +17,17 @@ namespace precast::tools {
 void add_source_options(boost::program_options::options_description& options,
                         const data::SourceRegistry& sources);
 
-/// The options of add_source_options() that were given, for a shell: ` --labels FILE`.
+/// The given options of add_source_options(), quoted for a shell: ` --labels FILE`.
 [[nodiscard]] std::string given_source_options(const Arguments& arguments,
                                                const data::SourceRegistry& sources);
 
-/// Opens SOURCE. @param layouts layouts of custom fields; if there are any, SOURCE is opened as a
-/// .beton file. Also says how a URL is read. @param columns for a source of kind table: by option
-/// (such as `texts`), names of columns to add to those on the command line.
-/// @throws ConfigError for options that the kind of SOURCE does not have; what data::open_source()
-/// throws.
+/// Opens SOURCE.
+/// @param layouts layouts of custom fields, and the options for reading a URL. If there are
+/// layouts, SOURCE is opened as a .beton file.
+/// @param columns for a source of kind table: the names of columns to add to those on the command
+/// line, by option (such as `texts`).
+/// @throws ConfigError for options that the kind of SOURCE does not have; the errors of
+/// data::open_source().
 [[nodiscard]] std::unique_ptr<data::Source> open_chosen_source(
     const Arguments& arguments, const data::SourceRegistry& sources,
     const data::BetonOptions& layouts,

@@ -102,9 +102,11 @@ struct Job {
   data::BetonOptions layouts = {};
 };
 
-/// Checks one file. @return the report; null if a signal arrived. If the checksums cannot be
-/// written after the check, the report contains the error. @throws IoError, DataError; IoError,
-/// before values are read, if it is already clear that the checksums cannot be written
+/// Checks one file.
+/// @return the report; null if a signal arrived. If the checksums cannot be written after the
+/// check, the report contains the error.
+/// @throws DataError; IoError, also before values are read if the file for the checksums cannot be
+/// created
 Json verify_file(const std::string& file, const Job& job, ExitCode& code) {
   const data::BetonReader reader(file, data::BlobAccess::mapped, job.layouts);
   const bool write_sums = job.write_sums && reader.sums().empty();
@@ -142,7 +144,7 @@ Json try_file(const std::string& file, const Job& job, ExitCode& code) {
     if (StopSignals::requested()) return {};
     return verify_file(file, job, code);
   } catch (const Error& error) {
-    // The signal also interrupts requests to a server.
+    // A stop signal also ends HTTP requests, which then throw.
     if (StopSignals::requested()) return {};
     code = std::max(code, error.exit_code());
     return {{"file", file}, {"error", error.what()}};

@@ -139,7 +139,8 @@ std::map<std::string, std::string> written_options(
   return written;
 }
 
-/// The description stored in the file: nothing that would differ on another machine, and no paths.
+/// The description to store in the file. It contains no paths, and nothing else that would differ
+/// on another machine.
 /// @param class_field class_field_of().
 data::FileInfo describe_file(const Arguments& arguments, const data::Source& source,
                              const std::string& class_field) {
@@ -227,12 +228,13 @@ nlohmann::ordered_json written_as_json(const Written& written) {
           {"counts", counts_of(written)}};
 }
 
-/// Prints the counts of written samples, then those of the source, then what was skipped.
+/// Prints the counts of written samples, then those of the source, then the skipped samples and
+/// files.
 void print_counts(const Written& written) {
   if (!written.summary.tally.empty()) fmt::print("counts: {}\n", tally_text(written.summary.tally));
   data::Tally notes = written.source.notes();
   const auto& skipped_files = written.source.skipped_files().by_reason();
-  // The lines below are about the same files.
+  // The lines below report these files by reason.
   if (!skipped_files.empty()) notes.erase("skipped_files");
   if (!notes.empty()) fmt::print("source: {}\n", tally_text(notes));
   if (!written.summary.skipped.empty())
@@ -296,7 +298,7 @@ void check_files(const Arguments& arguments) {
 int run_write(const std::vector<std::string>& given) {
   data::DataParts parts = make_data_parts();
   const std::vector<std::string> args = expand_preset(given);
-  // Plug-ins first: their fields have their own options on the command line.
+  // Plug-ins are loaded before the options are declared, because their fields add options.
   add_data_plugins(open_plugins(args), parts);
   Arguments arguments = declare(parts);
   if (!arguments.parse(args)) return static_cast<int>(ExitCode::done);

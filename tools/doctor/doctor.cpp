@@ -83,8 +83,8 @@ Json findings_json(const std::vector<Finding>& findings) {
 Arguments doctor_arguments() {
   Arguments arguments(
       "doctor [options]",
-      "Shows versions, cores, memory and limits, and each problem with its fix. The exit code is 6 "
-      "if libtorch cannot be used as it was built: precast-train does not start, a library has a "
+      "Shows versions, cores, memory and limits, and a fix for each problem. The exit code is 6 if "
+      "libtorch does not work with this build: precast-train does not start, a library has a "
       "different major or minor version than at build time, or the NVIDIA driver is too old for "
       "it. All other findings, such as a build without libtorch or too little memory, are only "
       "warnings.");

@@ -105,7 +105,7 @@ Json machine_facts() {
   return facts;
 }
 
-/// Asks the driver directly, because a machine may have a driver but no libtorch.
+/// Reads the version from the driver itself, because a machine may have a driver but no libtorch.
 Json nvidia_facts() {
   std::ifstream file("/proc/driver/nvidia/version");
   std::string line;
@@ -116,7 +116,8 @@ Json nvidia_facts() {
 Json torch_facts(const fs::path& binaries) {
   const fs::path train = binaries / "precast-train";
   if (!fs::exists(train)) return {{"missing", train.string() + " does not exist"}};
-  // The first start reads gigabytes of libraries; a driver that hangs must not block the doctor.
+  // The timeout is long, because the first start reads gigabytes of libraries. Without a timeout, a
+  // driver that hangs would block this command.
   const ChildResult child =
       run_child({train.string(), "versions", "--json"}, std::chrono::seconds(120));
   if (child.timed_out) return {{"error", "no response within 120 s"}};

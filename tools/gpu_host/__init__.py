@@ -1,2 +1,1 @@
-"""The modules of tools/gpu_check. They use only the standard library, because they also run on the GPU host.
-In a bundle, they are next to gpu_check."""
+"""The modules of tools/gpu_check. They use only the standard library, because they also run on the GPU host."""

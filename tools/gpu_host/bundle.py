@@ -37,7 +37,7 @@ def use_the_trees_torch():
     if pathlib.Path(sys.prefix) == ROOT / ".venv":
         return
     if not python.exists() and subprocess.run([ROOT / "tools/setup"]).returncode != 0:
-        raise Problem(EXIT_ENVIRONMENT, "tools/setup failed: see above")
+        raise Problem(EXIT_ENVIRONMENT, "expected tools/setup to exit with code 0, got an error; see above")
     os.execv(python, [python, *sys.argv])
 
 
@@ -48,7 +48,7 @@ def build_folder():
         say(f"configuring {build}; building takes minutes")
         configure = ["cmake", "-S", ROOT, "-B", build, "-G", "Ninja", "-DPRECAST_TESTS=ON"]
         if subprocess.run(configure, stdout=subprocess.DEVNULL).returncode != 0:
-            raise Problem(EXIT_ENVIRONMENT, f"CMake could not configure {build}: see above")
+            raise Problem(EXIT_ENVIRONMENT, f"expected CMake to configure {build}, got an error; see above")
     if "CMAKE_BUILD_TYPE:STRING=Release" not in cache.read_text():
         raise Problem(EXIT_ENVIRONMENT, f"expected a Release build in {build}, got another build type. "
                       "Set PRECAST_BUILD_DIR to another folder")
@@ -56,13 +56,14 @@ def build_folder():
 
 
 def jobs():
-    """The number of jobs of a build, as tools/lib.sh computes it from PRECAST_JOBS, the usable cores and the memory."""
+    """Returns the number of jobs of a build, which tools/lib.sh computes from PRECAST_JOBS, the usable cores and the
+    memory."""
     command = ["bash", "-c", 'source "$0" && jobs_to_use', host.HOME / "lib.sh"]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def needs_text(newest):
-    """"GLIBC 2.36, GLIBCXX 3.4.30", from the result of newest_symbols()."""
+    """Formats the result of newest_symbols(), such as "GLIBC 2.36, GLIBCXX 3.4.30"."""
     return ", ".join(f"{family} {version}" for family, version in sorted(newest.items()))
 
 
@@ -77,18 +78,18 @@ def programs(build):
     names = PROGRAMS + sorted(targets)
     done = subprocess.run(["cmake", "--build", build, "-j", jobs(), "--target", *names])
     if done.returncode != 0:
-        raise Problem(EXIT_FAILED, f"could not build {', '.join(names)}: see above")
+        raise Problem(EXIT_FAILED, f"expected to build {', '.join(names)}, got an error; see above")
     return names
 
 
 def linked_libraries(file):
-    """{name: path} of every library that the dynamic loader would load for `file`."""
+    """Returns {name: path} of every library that the dynamic loader would load for `file`."""
     text = subprocess.run(["ldd", file], env=host.environment(), capture_output=True, text=True,
                           check=True).stdout
     missing = [name for name in re.findall(r"(\S+) => not found", text) if not name.startswith("libcuda.")]
     if missing:
-        raise Problem(EXIT_ENVIRONMENT, f"{file}: expected all its shared libraries, but ldd does not find "
-                      f"{', '.join(missing)}")
+        raise Problem(EXIT_ENVIRONMENT, f"{file}: expected all its shared libraries, got none for "
+                      f"{', '.join(missing)} (ldd)")
     return dict(re.findall(r"(\S+) => (\S+) \(", text))
 
 
@@ -111,7 +112,7 @@ def copy_programs(build, names, folder):
 
 
 def newest_symbols(folder):
-    """The newest symbol versions of the system libraries that the programs need."""
+    """Returns the newest symbol versions of the system libraries that the programs need."""
     newest = {}
     for file in [*(folder / "bin").iterdir(), *(folder / "lib").iterdir()]:
         text = subprocess.run(["objdump", "-T", file], capture_output=True, text=True).stdout
@@ -161,7 +162,7 @@ def tracked_bytes():
 
 
 def pack(folder, out):
-    """@return the bundle's size."""
+    """Writes the bundle to `out`, an archive or a folder. @return its size in bytes."""
     if ".tar" in out.name:
         with tarfile.open(out, f"w:{out.suffix[1:]}" if out.suffix != ".tar" else "w") as archive:
             archive.add(folder, arcname="gpu_check_bundle")
@@ -191,7 +192,7 @@ def write_photos(folder, photos, side_px):
 
 
 def pack_with_photos(folder, out, photos, room):
-    """Packs the photographs at the largest size that fits. @return the bundle's size."""
+    """Packs the photographs at the largest size that fits. @return the bundle's size in bytes."""
     for side_px in PHOTO_SIDES_PX:
         write_photos(folder, photos, side_px)
         size = pack(folder, out)
@@ -217,6 +218,6 @@ def run(args):
     say(f"{out}: bundle {mib(size)} + tracked files {mib(tracked)} = {mib(size + tracked)}, torch "
         f"{facts['torch']} ({facts['torch_git_version'][:10]}), needs at least {needs_text(facts['needs'])}")
     if size + tracked > MOST_BYTES:
-        raise Problem(EXIT_FAILED, f"expected bundle and tracked files to have at most {mib(MOST_BYTES)} together, got "
+        raise Problem(EXIT_FAILED, f"expected bundle and tracked files to be at most {mib(MOST_BYTES)} together, got "
                       f"{mib(size + tracked)}")
     return 0

@@ -68,8 +68,8 @@ COMPILED = [RN50, RN18_BLUR, bf16(RN50), RN50_LARGE, SMALL, bf16(RN18_BLUR), RN5
 
 
 def baseline_steps(state):
-    """Steps that time Python torch: the first four cases, each eager and compiled; then all remaining cases eager, and
-    last compiled."""
+    """Steps that time Python torch: the first four cases, each eager and compiled; then all remaining cases eager; then
+    the remaining cases of COMPILED with torch.compile."""
     cache = state / "inductor"
     steps = []
     for case in CASES[:4]:
@@ -87,7 +87,8 @@ KERNELS = {"reference": ["--model.kernels=reference"], "fused": FUSED_MODEL, "al
 
 def fused_steps():
     """Each case with each choice of kernels, one directly after the other, so that the card's clock rate changes
-    little: separate ops, a fused model, also a fused loss and optimiser, and all of these as one CUDA graph."""
+    little. The choices: separate ops; a fused model; also a fused loss and optimiser; all of these in one CUDA
+    graph."""
     return [case.ours(f"kernels {name}", options) for case in FUSED for name, options in KERNELS.items()]
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Makes small datasets from Fashion-MNIST's IDX files.
+"""Creates small datasets from Fashion-MNIST's IDX files.
 
     datasets.py arrays IDX_FOLDER OUT_FOLDER      train_images.npy ...: RGB, for the Python twin
-    datasets.py mosaics IDX_FOLDER OUT_FOLDER     400 large images, each made of many small ones
+    datasets.py mosaics IDX_FOLDER OUT_FOLDER     400 large images, each composed of many small ones
 """
 
 import gzip
@@ -21,7 +21,7 @@ def idx_paths(folder, stem, suffix=".gz"):
 
 
 def read_idx(path):
-    """Shape and bytes of a gzipped IDX file of uint8."""
+    """Returns the shape and the values of a gzipped IDX file of uint8."""
     with gzip.open(path) as file:
         raw = file.read()
     shape = struct.unpack(f">{raw[3]}I", raw[4:4 + 4 * raw[3]])
@@ -29,7 +29,8 @@ def read_idx(path):
 
 
 def write_idx(path, shape, data):
-    """Gzips the file if the path ends in .gz, without a time stamp, so that equal content gives equal bytes."""
+    """Writes an IDX file of uint8. If the path ends in .gz, it is gzipped without a time stamp, so that equal data
+    gives equal files."""
     data = bytes([0, 0, 8, len(shape)]) + struct.pack(f">{len(shape)}I", *shape) + data
     path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
 
@@ -63,7 +64,7 @@ def write_arrays(source, target):
 
 
 def write_mosaics(source, target, count=MOSAICS):
-    """Writes mosaics as IDX files; mosaic i begins with sample i, and has that sample's label."""
+    """Writes mosaics as IDX files; mosaic i begins with sample i and has the label of sample i."""
     images, labels = idx_paths(source, "train")
     (samples, height, width), pixels = read_idx(images)
     rows = [pixels[i:i + width] for i in range(0, len(pixels), width)]

@@ -16,7 +16,7 @@ ATTRIBUTES = {
     "maxThreadsPerSM": 39, "memClockRateKHz": 36, "multiProcessorCount": 16, "pciDeviceId": 34,
     "regsPerBlock": 12, "reservedSharedMemoryPerBlock": 111, "smClockRateKHz": 13,
     "supportCoopLaunch": 95, "warpSize": 10}
-# Not among cuDNN's DeviceProperties: for a roofline model.
+# Properties for a roofline model that cuDNN's DeviceProperties do not contain.
 MORE = {"memoryBusWidthBits": 37, "maxSharedMemoryPerSM": 81, "pciBusId": 33}
 TRIPLES = {"maxBlockSize": (2, 3, 4), "maxGridSize": (5, 6, 7)}
 MAJOR, MINOR = 75, 76

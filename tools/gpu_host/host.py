@@ -1,4 +1,5 @@
-"""The GPU host: where its torch is, which libraries programs load, whether its torch matches the bundle."""
+"""Facts about the GPU host: the folder of its torch, the libraries that programs load, and whether its torch matches
+the bundle."""
 
 import glob
 import importlib.util
@@ -34,7 +35,7 @@ def torch_folder():
 
 
 def torch_facts():
-    """Version and git_version, without importing torch."""
+    """Returns the version and the git_version of torch without importing it."""
     text = (torch_folder() / "version.py").read_text()
     facts = {}
     for key, name in [("torch", "__version__"), ("torch_git_version", "git_version")]:
@@ -44,7 +45,8 @@ def torch_facts():
 
 
 def library_path(old):
-    """The folders of the bundle, the wheel, its CUDA libraries, the previous value, the driver, in this order."""
+    """Returns LD_LIBRARY_PATH: the folders of the bundle, the wheel, its CUDA libraries, the previous value, the
+    driver."""
     torch = torch_folder()
     folders = [HOME / "lib", torch / "lib", *sorted(glob.glob(str(torch.parent / "nvidia/*/lib"))),
                *[part for part in old.split(":") if part], *DRIVER_FOLDERS]
@@ -52,20 +54,20 @@ def library_path(old):
 
 
 def environment(**more):
-    """The environment of the bundle's programs. Other programs must not get it: they could load its libraries."""
+    """Returns the environment for the bundle's programs. With it, other programs could load the bundle's libraries."""
     return os.environ | {"LD_LIBRARY_PATH": library_path(os.environ.get("LD_LIBRARY_PATH", "")),
                          "PRECAST_GOLDEN_DIR": str(HOME / "golden")} | more
 
 
 def find_tool(name):
-    """A program of the CUDA toolkit, or None."""
+    """Returns the path of a program of the CUDA toolkit, or None."""
     return shutil.which(name, path=":".join([os.environ.get("PATH", ""), *CUDA_TOOLS]))
 
 
 def bundle_facts():
     file = HOME / "bundle.json"
     if not file.exists():
-        raise Problem(EXIT_USAGE, f"expected this script to be in an unpacked bundle, got {HOME}. Make one with "
+        raise Problem(EXIT_USAGE, f"expected this script to be in an unpacked bundle, got {HOME}. Create one with "
                       "tools/gpu_check bundle")
     return json.loads(file.read_text())
 
@@ -90,14 +92,14 @@ def check_libraries(bundle):
 
 
 def probe(limit_s=120):
-    """What Python's torch reports about the GPUs. Runs in a separate process, because a driver may hang."""
+    """Returns what Python's torch reports about the GPUs. Runs in a separate process, because a driver may hang."""
     try:
         done = subprocess.run([sys.executable, "-c", PROBE], capture_output=True, text=True,
                               timeout=limit_s)
     except subprocess.TimeoutExpired:
-        raise Problem(EXIT_ENVIRONMENT, f"torch did not respond within {limit_s} s") from None
+        raise Problem(EXIT_ENVIRONMENT, f"expected torch to start within {limit_s} s, got no answer") from None
     if done.returncode != 0:
-        raise Problem(EXIT_ENVIRONMENT, f"torch does not load:\n{done.stderr[-2000:]}")
+        raise Problem(EXIT_ENVIRONMENT, f"expected torch to load, got:\n{done.stderr[-2000:]}")
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 

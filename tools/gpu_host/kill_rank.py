@@ -32,7 +32,7 @@ def free_port():
 
 
 def rank_environment(rank, ranks, port, at_step):
-    """The variables that torchrun sets, and the failpoint."""
+    """Returns the environment of a rank: the variables that torchrun sets, and the failpoint."""
     cores = max(1, len(os.sched_getaffinity(0)) // ranks)
     return os.environ | {
         "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(ranks),
@@ -52,7 +52,7 @@ def start(args, folder):
 
 
 def wait(processes, seconds):
-    """@return whether all of the processes have ended within `seconds`."""
+    """Waits for the processes. @return whether all of them have ended within `seconds`."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if all(process.poll() is not None for process in processes):

@@ -11,7 +11,7 @@ MOST_DRIFT = 0.03
 
 
 def rate(record):
-    """Images per second; None unless the step passed. `record` is None if there was no such step."""
+    """Returns images per second, or None unless the step passed. `record` is None if the step was not run."""
     record = record or {}
     figures = record.get("figures") or {}
     return figures.get("images_per_second") if record.get("state") == "passed" else None
@@ -31,14 +31,14 @@ def table(head, rows):
 
 
 def newest(records):
-    """The newest of a step's records that passed; if none passed, the newest record."""
+    """Returns the newest of a step's records that passed or, if none passed, the newest record."""
     ordered = sorted(records, key=lambda record: record.get("began", ""))
     passed = [record for record in ordered if record["state"] == "passed"]
     return (passed or ordered)[-1]
 
 
 def merge(results):
-    """{stage: {step: record}} of all calls."""
+    """Merges the results of all calls. @return {stage: {step: record}}"""
     merged = {}
     for result in results:
         for stage, entry in result["stages"].items():
@@ -88,7 +88,7 @@ def drift(timed):
                     for side in ("eager", "anchor")]
     change = quotient(again, first)
     if change is None:
-        return ["The anchor was not timed in both stages, so a change of the clock rate would not be detected.", ""]
+        return ["The anchor was not timed in both stages, so a change of the clock rate cannot be detected.", ""]
     warning = "" if abs(change - 1) <= MOST_DRIFT else (
         " **The card's speed has changed between the stages: compare precast with the anchor.**")
     return [f"Anchor (eager {cases.ANCHOR.name}), `speed` / `baseline`: {change:.3f}.{warning}", ""]

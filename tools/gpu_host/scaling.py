@@ -49,9 +49,8 @@ def allreduce_step(place, number, expected):
 
 
 def table_step(place, number, label, more, expected):
-    """Times steps with both updates: `replicated` sums gradients during the backward pass,
-    `allreduce_after_backward` after it.
-    With the options `more`, times only `replicated`."""
+    """Times steps with both values of --variable-update: `replicated` sums gradients during the backward pass,
+    `allreduce_after_backward` after it. With the options `more`, times only `replicated`."""
     sizes = (["--model", "resnet18", "--image-size", 32, "--batch-size", 4, "--steps", 2, "--warmup", 1,
               "--runs", 2] if place.cpu else
              ["--model", "resnet50", "--image-size", 224, "--batch-size", 256, "--precision", "fp16",

@@ -50,13 +50,13 @@ class Session:
             shutil.rmtree(self.state, ignore_errors=True)
         for folder in [self.out, self.state / "data", self.state / "tests"]:
             folder.mkdir(parents=True, exist_ok=True)
-        kept = self.state / "report.json"
-        self.results = json.loads(kept.read_text()) if kept.exists() else {"stages": {}}
+        stored = self.state / "report.json"
+        self.results = json.loads(stored.read_text()) if stored.exists() else {"stages": {}}
         self.results |= {"bundle": bundle, "host": host.facts()}
 
     def chosen(self, steps):
-        """The steps whose names match --only and, if there are any, those that work without a GPU: most of these write
-        files for other steps."""
+        """Returns the steps whose names match --only. If there are any, adds the steps that work without a GPU, because
+        most of these write files for other steps."""
         named = [planned for planned in steps if self.only.search(planned.name)]
         return [planned for planned in steps if planned in named or named and planned.rehearsal == "works"]
 
@@ -86,7 +86,7 @@ class Session:
                     self.save(name)
             entry["state"] = verdict(entry["steps"], steps)
         except BaseException:
-            # Stopped from outside: the results of finished steps are kept.
+            # If gpu_check is stopped, it keeps the results of finished steps.
             entry["state"] = "stopped"
             raise
         finally:
@@ -134,7 +134,8 @@ class Session:
 
 
 def side_by_side(steps):
-    """Groups of steps that run at the same time: neighbours that are all `parallel`; any other step is alone."""
+    """Divides steps into groups that run at the same time. Consecutive `parallel` steps form a group; any other step
+    runs alone."""
     return [group for parallel, found in itertools.groupby(steps, key=lambda one: one.parallel)
             for group in ([list(found)] if parallel else [[one] for one in found])]
 

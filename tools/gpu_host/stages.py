@@ -19,8 +19,8 @@ LAYERS = "{layers: [conv: {out: 16, bias: false}, bn, relu, global_avg_pool, fla
 # ImageNet recipe, side of all images in px, batch size, and the value of data.repeats with which an epoch takes a few
 # seconds.
 END_TO_END = [("rn50_16_epochs", 224, 256, 64), ("rn18_16_epochs", 160, 1024, 256)]
-# Raw images with sides of at most this many pixels: loaded once with as many loader threads as cores allow, once with
-# one, and once with data.in_memory: gpu, which needs one thread to plan the crops.
+# Raw images have sides of at most this many pixels. They are loaded once with as many loader threads as cores allow,
+# once with one thread, and once with data.in_memory: gpu, which needs one thread to plan the crops.
 RAW_SIDE_PX = 256
 FEEDS = {"loader": ["--data.num_workers=0"], "loader, one thread": ["--data.num_workers=1"],
          "images on the GPU, one thread": ["--data.num_workers=1", "--data.in_memory=gpu"]}
@@ -79,7 +79,7 @@ def correctness_steps(place):
     kernels = host.HOME / "bin/kernels_gpu_test"
     programs = sorted({kernels, *host.HOME.glob("bin/*_gpu_test")})
     # In parallel, because each program alone leaves most of the GPU and of the CPUs idle. More processes do not help:
-    # with twelve, tests that take 91 s in these eight had not ended after 105 s.
+    # the tests take 91 s in these eight processes, and had not ended after 105 s in twelve.
     steps += [gtest(file.name, file, tests, 240, parallel=True) for file in programs]
     return steps + [sanitizer_step(tool, kernels, tests) for tool in ("memcheck", "racecheck")]
 
@@ -159,8 +159,8 @@ def training_steps(place):
 
 
 def layers_steps(place):
-    """Trains a model that is not built in, evaluates it and predicts with it. precast tests such a model before it uses
-    it, on half-precision images, the default on a GPU."""
+    """Trains a model that is not built in, evaluates it and predicts with it. Before precast uses such a model, it
+    tests it on half-precision images, the default on a GPU."""
     run = place.state / "runs/layers"
     model = [*quickstart_arguments(place), "--model.arch=layers", f"--model.params={LAYERS}", "--lr.lr=0.01",
              "--training.epochs=2"]
@@ -171,7 +171,10 @@ def layers_steps(place):
 
 
 def end_to_end_steps(place):
-    """Training end to end from JPEGs: photographs if the bundle has them, otherwise mosaics that a step writes."""
+    """Training end to end, from JPEGs and from a copy stored as raw pixels.
+
+    The images are photographs if the bundle has them, otherwise mosaics that the first steps write.
+    """
     photos = host.HOME / "data/photos.beton"
     steps, name = [], "photos"
     if not photos.exists():

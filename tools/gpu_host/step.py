@@ -16,7 +16,7 @@ KEPT_OUTPUT = 200_000
 
 
 class Failure(Exception):
-    """A step that ran but did not produce the expected result."""
+    """Raised if a step ran but did not produce the expected result."""
 
 
 @dataclasses.dataclass
@@ -26,12 +26,13 @@ class Output:
     err: str
 
     def end(self, most=3000):
-        """The end of the output, for the message about a failure."""
+        """Returns the end of the output, for the message about a failure."""
         return (self.out[-most // 2:] + self.err[-most:]).strip()
 
 
 def last_json(output):
-    """The figures of a program whose last line of output, or whose complete output, is JSON."""
+    """Returns the figures that a program printed as JSON: its complete output or, if that is not JSON, its last
+    line."""
     try:
         return json.loads(output.out)
     except ValueError:
@@ -96,7 +97,7 @@ def result_of(case):
     return "passed" if case.get("result", "COMPLETED") == "COMPLETED" else "skipped"
 
 
-# Commands that are running. If gpu_check is stopped, it ends them instead of waiting for their time limits.
+# The running commands. If gpu_check is stopped, it ends them instead of waiting for their time limits.
 running = set()
 
 
@@ -117,7 +118,8 @@ def end_group(process):
 
 
 def start(step, log, limit_s, hide_gpus):
-    """@return Output; raises TimeoutExpired after the limit. Files next to `log` get the complete output."""
+    """Runs the step. @return Output; raises TimeoutExpired after the limit. Complete output is written next to
+    `log`."""
     environment = (host.environment() if step.ours else dict(os.environ)) | step.environment
     if hide_gpus:
         environment["CUDA_VISIBLE_DEVICES"] = ""
@@ -143,7 +145,7 @@ def read_end(file):
 
 
 def run(step, log, limit_s):
-    """@return the step's record for the report."""
+    """Runs the step. @return its record for the report."""
     record = {"command": step.text()}
     if step.missing:
         return record | {"state": "absent" if step.optional else "failed", "problem": step.missing}
@@ -162,7 +164,7 @@ def run(step, log, limit_s):
 
 
 def rehearse(step, log):
-    """Starts the step without a visible GPU. @return the problem, or nothing."""
+    """Starts the step without a visible GPU. @return the problem; empty if there is none."""
     if step.missing:
         return "" if step.optional or step.rehearsal == "optional" else step.missing
     try:

@@ -25,8 +25,8 @@ std::vector<Json> lines_of(const std::string& program) {
       std::filesystem::read_symlink("/proc/self/exe").parent_path();
   const ChildResult child = run_child({(folder / program).string(), "help", "--json"}, kTimeout);
   if (child.exit_code != 0)
-    throw Error(
-        fmt::format("{} help --json: exit code {}. {}", program, child.exit_code, child.errors));
+    throw Error(fmt::format("{} help --json: expected exit code 0, got {}. {}", program,
+                            child.exit_code, child.errors));
   std::vector<Json> lines;
   std::istringstream text(child.output);
   for (std::string line; std::getline(text, line);) lines.push_back(Json::parse(line));

@@ -7,12 +7,13 @@
 
 namespace precast::tools {
 
-/// A script with which bash completes commands, options, and sections and keys of recipes; for all
-/// other words, it completes file names. It needs no other package and starts no program.
+/// Returns a script for bash that completes commands, options, and sections and keys of recipes.
+/// For all other words, bash completes file names. The script needs no other package and starts no
+/// program.
 [[nodiscard]] std::string bash_completion(const std::vector<CommandHelp>& commands);
 
-/// The same for zsh. The script can be a file `_precast` in a folder of $fpath, or be sourced after
-/// compinit.
+/// Returns the script for zsh. Users save it as `_precast` in a folder of $fpath, or source it
+/// after compinit.
 [[nodiscard]] std::string zsh_completion(const std::vector<CommandHelp>& commands);
 
 }  // namespace precast::tools

@@ -22,8 +22,8 @@ namespace po = boost::program_options;
 
 Arguments help_arguments() {
   Arguments arguments("help [COMMAND]",
-                      "Shows all commands, or describes one. The options make pages from the same "
-                      "descriptions.");
+                      "Lists all commands, or describes one. The options print or write the same "
+                      "descriptions in other formats.");
   arguments.optional_positional("COMMAND", "one or two words, such as bench loader");
   arguments.options().add_options()("man", po::value<std::string>()->value_name("COMMAND"),
                                     "print the manual page of a command; as roff, for man -l")(
@@ -34,7 +34,7 @@ Arguments help_arguments() {
       "print the result as JSON; a line that lists all commands, then one line per command of this "
       "program; with COMMAND, only the line of this command");
   arguments.example("precast help bench loader");
-  arguments.example("precast help --man write | man -l -", "reads a manual page");
+  arguments.example("precast help --man write | man -l -", "shows a manual page");
   return arguments;
 }
 

@@ -5,11 +5,11 @@
 
 namespace precast::tools {
 
-/// `precast help --man|--man-pages|--options`: prints or writes pages that are made from the
-/// descriptions of all commands. `help` without such an option is part of run_command().
+/// `precast help --man|--man-pages|--options`: prints or writes pages generated from the
+/// descriptions of all commands. run_command() handles `help` without these options.
 int run_help(const std::vector<std::string>& args);
 
-/// `precast completion bash|zsh`: prints a script.
+/// `precast completion bash|zsh`: prints a completion script.
 int run_completion(const std::vector<std::string>& args);
 
 }  // namespace precast::tools

@@ -91,7 +91,7 @@ std::string man_page(const CommandHelp& command, const std::vector<RecipeKey>& k
 }
 
 std::string main_man_page(const std::vector<CommandHelp>& commands) {
-  std::string page = head("", "train image classifiers from .beton datasets");
+  std::string page = head("", "train image classifiers on .beton datasets");
   page += ".SH SYNOPSIS\n\\fBprecast\\fR COMMAND [ARGUMENTS]\n.SH COMMANDS\n";
   for (const CommandHelp& command : commands)
     page += entry("precast-" + with_hyphens(command.name) + "(1)", command.summary);

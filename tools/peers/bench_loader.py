@@ -44,7 +44,7 @@ FIGURES = ("per_second", "per_cpu_second")
 
 
 class PeerFailed(Exception):
-    """Raised if a peer cannot run a row; it is reported, and the other peers continue."""
+    """Raised if a peer cannot run a row. The failure is reported, and the other peers continue."""
 
 
 def call(*command, before=None):
@@ -75,7 +75,7 @@ class PythonPeer:
                              preexec_fn=limit.enter if row.slow_disk else None) for _ in range(row.processes)]
         try:
             self.answers()
-        except BaseException:  # also after an interruption
+        except BaseException:  # also KeyboardInterrupt
             self.stop()
             raise
 
@@ -114,7 +114,7 @@ class PythonPeer:
 
 
 def machine_of(answer):
-    """precast's description of the CPU; `cores` are those of this process, not of the pinned processes."""
+    """Returns precast's description of the CPU. `cores` is the number for this process, not for the pinned ones."""
     return {"processor": answer["processor"], "cores": len(os.sched_getaffinity(0)), "simd": answer["simd"],
             "caches_kib": answer["caches_kib"]}
 
@@ -122,7 +122,7 @@ def machine_of(answer):
 class Precast:
     """Starts precast for each measurement, because that takes only milliseconds. precast warms up by itself."""
 
-    machine = {}  # its description of the CPU
+    machine = {}  # machine_of() of the last measurement
 
     def __init__(self, program, row, source, seconds, limit, options=()):
         self.command = [*pinned(row), program, "bench", "loader", source, "--json", "--runs", 1,
@@ -142,7 +142,7 @@ class Precast:
 
 
 def combined(runs):
-    """The figures of processes that ran at the same time: rates, CPU seconds and memory are sums."""
+    """Combines the figures of processes that ran at the same time. Rates, CPU seconds and memory are added."""
     images, cpu = sum(r["images"] for r in runs), sum(r["cpu_seconds"] for r in runs)
     return {"images": images, "seconds": max(r["seconds"] for r in runs), "cpu_seconds": cpu,
             "per_second": sum(r["images"] / r["seconds"] for r in runs), "per_cpu_second": images / cpu,
@@ -150,7 +150,7 @@ def combined(runs):
 
 
 def measure_row(row, files, args, limit):
-    """{peer: [measurement of each round]} and {peer: why it cannot run the row}."""
+    """Returns {peer: [measurement of each round]} and {peer: why it cannot run the row}."""
     ready, failed, runs = {}, {}, {}
     copies = KINDS[row.kind][2] if row.slow_disk else 1
     with contextlib.ExitStack() as stack:
@@ -184,8 +184,8 @@ def measure_row(row, files, args, limit):
 
 
 def summarise(row, runs, failed):
-    """One line per peer: medians, minimum and maximum, and the ratios of precast's figures to the peer's in the same
-    round."""
+    """Returns one line per peer: medians, minimum and maximum, and the median ratios of precast's figures to the peer's
+    in the same round."""
     setting = {"file": row.kind, "side": row.side, "format": row.format, "processes": row.processes,
                "workers": row.workers, "batch": row.batch, "slow_disk": row.slow_disk}
     lines = []
@@ -207,7 +207,7 @@ def summarise(row, runs, failed):
 
 
 def cells(line):
-    """The cells of a row of the table."""
+    """Returns the table's cells for a line of summarise()."""
     setting = [line["file"] + (" (slow disk)" if line["slow_disk"] else ""), str(line["side"]), line["format"],
                (f"{line['processes']} x " if line["processes"] > 1 else "") + str(line["workers"]), str(line["batch"]),
                line["peer"]]
@@ -270,7 +270,7 @@ def parse_arguments():
                         help="read limit of the slow disk; default: %(default)s")
     parser.add_argument("--scratch", type=pathlib.Path,
                         help="folder for the files, on the disk that is slowed down; default: build/")
-    parser.add_argument("--dry-run", action="store_true", help="print the rows' names")
+    parser.add_argument("--dry-run", action="store_true", help="only print the rows' names")
     parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
     parser.add_argument("--json", type=pathlib.Path, metavar="OUT.json", help="write every measurement")
     parser.add_argument("--precast", default=ROOT / "build/bin/precast", type=pathlib.Path)

@@ -3,12 +3,12 @@
 
     bench_slow_epoch.py PHOTOS.tar [--read_limit 6] [--rounds 3] [--peers ffcv ffcv_quasi torchvision] [--json OUT.json]
 
-All train the same model on the same JPEGs: precast and FFCV read one .beton file, torchvision reads its JPEGs as files.
+All train the same model on the same JPEGs: precast and FFCV read one .beton file, torchvision reads the JPEGs as files.
 All are pinned to the same cores, read through a control group that limits bytes per second (read_limit.py: needs root),
-and begin an epoch after the files were dropped from the page cache. Before that, the Python peers compile, start their
-workers and train two epochs from memory; the second is reported. precast trains each epoch in a new process; only the
-seconds of training count. An epoch takes at least the longer of two times: the bytes read / limit, and the epoch from
-memory; the table has both.
+and begin an epoch after the files were dropped from the page cache. Before the first round, the Python peers compile,
+start their workers and train two epochs from memory; the second is reported. precast trains each epoch in a new
+process, and only its training time counts. An epoch takes at least as long as an epoch from memory, and at least as
+long as reading its bytes at the limit; the table shows both times.
 """
 import argparse
 import itertools
@@ -101,7 +101,7 @@ class Bench:
         return json.loads(line)
 
     def cold(self, peer):
-        """Removes the peer's files from the page cache. @return the share that stayed."""
+        """Removes the peer's files from the page cache. @return the share of them that is still cached."""
         forget(self.source(peer))
         return cached_share(self.source(peer))
 
@@ -150,7 +150,7 @@ class Bench:
 
 def print_table(bench, found):
     print(f"{'loader':<12} {'from memory':>12} {'MB read':>8} {'MB / limit':>11} "
-          f"{'from the slow disk (min - max)':>34} {'img/s':>6} {'its time / precast':>19}")
+          f"{'from the slow disk (min - max)':>34} {'img/s':>6} {'time / precast':>19}")
     ours = [run["seconds"] for run in found["precast"]["cold"]]
     for peer, runs in found.items():
         seconds = [run["seconds"] for run in runs["cold"]]

@@ -8,8 +8,8 @@ precast reads these folders, and FFCV reads them as a torchvision ImageFolder, a
 Each writer runs in a process that is pinned to one core per worker. The writers alternate, in reverse order in
 every second round; a ratio is the median over the rounds of precast's images per CPU-second divided by FFCV's in the
 same round. CPU seconds are those of the process and all its children; FFCV's imports are not counted. `passthrough`
-keeps the bytes of JPEGs of at most 512 px (FFCV cannot keep them and encodes them again). The share of precast's time
-in libjpeg is measured by `perf record`, with one worker; without perf it is left out.
+copies JPEGs of at most 512 px unchanged (FFCV cannot, and encodes them again). The share of precast's time in libjpeg
+is measured by `perf record`, with one worker; without perf it is left out.
 
 Runs in .venv-peers (tools/peers/setup).
 """
@@ -105,7 +105,7 @@ def write_by_precast(program, source, out, row, workers, options=()):
 
 
 def write_by_ffcv(source, out, row, workers):
-    """The same for FFCV, in a separate process, so that its memory is measured alone."""
+    """The same for FFCV. It runs in a separate process, so that only its own memory is measured."""
     command = [*pinned(workers), sys.executable, __file__, "--ffcv", str(source), str(out), json.dumps(row.ffcv),
                str(workers)]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -138,7 +138,7 @@ def run_ffcv(source, out, options, workers):
 
 
 def libjpeg_share(program, source, out, row, scratch):
-    """The share of precast's time in libjpeg, from the samples of perf; None without perf."""
+    """The share of precast's time in libjpeg according to perf; None without perf."""
     if not shutil.which("perf"):
         return None
     data = scratch / "perf.data"

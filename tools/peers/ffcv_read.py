@@ -4,11 +4,11 @@
     ffcv_read.py FILE.beton [--expect EXPECTED]    FFCV reads a file of precast
     ffcv_read.py --golden [FOLDER]                 precast reads files of FFCV; default: $PRECAST_FFCV_GOLDENS
 
-First form: labels, sizes and pixels stored raw must be equal (in files with 800 samples or more, the sizes and raw
-pixels of 400 to 600 of them), and FFCV's centre crops must be within one level of those of `precast preview` at
-every pixel. EXPECTED is the source of the file: an IDX images file
-(with its labels in the same folder), a tar of class folders or of CLASS_NAME.JPEG files, or a .beton that
-FFCV wrote from the same images (pixels stored raw are then compared too).
+First form: labels, sizes and pixels stored raw must be equal. In files with 800 samples or more, sizes and raw pixels
+are compared for only 400 to 600 samples. FFCV's centre crops must be within one level of those of `precast preview` at
+every pixel. EXPECTED is the source of the file: an IDX images file (with its labels in the same folder), or a tar of
+class folders or of CLASS_NAME.JPEG files. It can also be a .beton that FFCV wrote from the same images; pixels stored
+raw are then compared too.
 
 Second form: FOLDER contains NAME.beton.gz, NAME.json and NAME.npz: a file, the values that were written into it, and
 the images as decoded by FFCV. Every value is compared: numbers as `precast inspect` prints them, other values at the
@@ -239,8 +239,8 @@ def check_golden(folder, program, table):
 
 
 def golden_column(field, facts, arrays):
-    """The values that FFCV wrote to a field: a list of numbers, of arrays or of bytes, or the CRC-32 of each sample's
-    bytes; None for images."""
+    """Returns the values that FFCV wrote to a field: a list of numbers, of arrays, of bytes, or of the CRC-32 of each
+    sample's bytes. None for images."""
     name = field["name"]
     if field["type_id"] == 5:
         texts = facts.get("expected_json_text") or list(map(json.dumps, facts["expected_json"]))

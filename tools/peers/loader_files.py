@@ -1,5 +1,5 @@
-"""Makes the same photos available to every peer: as .beton files that `precast write` makes, and as the JPEGs of one of
-these files, extracted byte for byte, in a folder and in tar shards."""
+"""Prepares the same photos for every peer: as .beton files of `precast write`, and as the JPEGs of one of these files,
+extracted byte for byte, in a folder or in tar shards."""
 import io
 import json
 import pathlib
@@ -16,14 +16,14 @@ def call_write(call, precast, photos, file, mode, side):
 
 
 class Files:
-    """Makes each source when it is first requested. @param call runs a program and returns its output."""
+    """Creates each source when it is first requested. @param call runs a program and returns its output."""
 
     def __init__(self, call, precast, photos, scratch):
         self.call, self.precast, self.photos, self.scratch = call, precast, photos, scratch
         self.made = {}
 
     def source(self, peer, kind, copies=1):
-        """The path that a peer reads."""
+        """Returns the path that a peer reads."""
         key = SOURCES[peer], kind, copies
         if key not in self.made:
             self.made[key] = getattr(self, f"make_{SOURCES[peer]}")(kind, copies)

@@ -44,8 +44,8 @@ def comparison(cores):
 
 
 def seeds(plan):
-    """FFCV's published data-loading table and similar rows, as in `precast bench loader --table seeds`. Several
-    variants of precast in one setting are one row here, with the peers that can read its file.
+    """FFCV's published data-loading table and similar rows, as in `precast bench loader --table seeds`. Rows that
+    differ only in the variant of precast become one row here, with the peers that can read its file.
     @param plan: the output of that command with --dry-run --json"""
     rows = {}
     for row in plan["rows"]:
@@ -70,7 +70,7 @@ def composer(cores):
             for workers in (each, 2 * each) for batch in (32, 64, 128, 256, 512)]
 
 
-# `seeds` is not in this list: its rows are those of `precast bench loader --table seeds`.
+# Without `seeds`, because its rows come from `precast bench loader --table seeds`.
 TABLES = {"comparison": comparison, "composer": composer}
 
 
@@ -80,6 +80,6 @@ def product(kinds, sides, formats, workers, processes, batches, peers):
     for kind, side, format, worker, process, batch in itertools.product(
             kinds, sides, formats, workers, processes, batches):
         ours = ("precast", "precast_indexed") if kind == "jpg" else ("precast",)
-        able = tuple(peer for peer in dict.fromkeys((*ours, *peers)) if kind == "jpg" or SOURCES[peer] == "beton")
-        rows.append(Row(kind, side, format, worker, process, batch, peers=able))
+        readers = tuple(peer for peer in dict.fromkeys((*ours, *peers)) if kind == "jpg" or SOURCES[peer] == "beton")
+        rows.append(Row(kind, side, format, worker, process, batch, peers=readers))
     return rows

@@ -41,7 +41,7 @@ def cpu_seconds():
 
 def memory():
     """Memory of this process and its living children in bytes, as in tools/bench/process_memory.h: peak resident,
-    proportional (PSS), and the part of PSS that no file backs."""
+    proportional (PSS), and the part of PSS that is not backed by a file."""
     def kilobytes(file, name):
         return sum(int(line.split()[1]) for p in family()
                    for line in pathlib.Path(f"/proc/{p}/{file}").read_text().splitlines()
@@ -71,7 +71,7 @@ class Peer:
     ahead = 0
 
     def unmap(self):
-        """Closes mapped files, whose pages cannot be dropped from the page cache."""
+        """Closes mapped files, because mapped pages cannot be dropped from the page cache."""
 
 
 class Ffcv(Peer):
@@ -124,7 +124,7 @@ class FfcvQuasi(Ffcv):
 
 
 class JpegFiles:
-    """A dataset for torch: the files of a folder, repeated."""
+    """A torch dataset of the files of a folder, repeated `passes` times."""
 
     def __init__(self, folder, transform):
         self.files = sorted(map(str, pathlib.Path(folder).glob("*.jpg")))
@@ -228,9 +228,9 @@ PEERS = {"ffcv": Ffcv, "ffcv_quasi": FfcvQuasi, "torchvision": Torchvision, "web
 
 
 def measure(peer, whole=False):
-    """Images, seconds and CPU seconds. Unless `whole`, they are measured between two moments in the middle of a pass,
-    so that the batches that are loaded ahead distort neither the start nor the end. Training runs for thousands of
-    batches, where this does not matter."""
+    """Returns images, seconds and CPU seconds. Unless `whole`, the measurement starts and ends in the middle of a pass,
+    so that batches that are loaded ahead do not distort it. In training, which runs for thousands of batches, they do
+    not matter."""
     batches = peer.batches()
     skipped = sum(itertools.islice(batches, 0 if whole else peer.ahead))
     images, recent, last = 0, collections.deque(), (0, 0.0, 0.0)
@@ -247,7 +247,7 @@ def measure(peer, whole=False):
 
 
 def prepared(name, spec):
-    """A loader that has warmed up, with the number of passes for which a measurement takes about `seconds`."""
+    """Returns a peer that has warmed up, with as many passes as a measurement of about `seconds` needs."""
     peer = PEERS[name](spec)
     edges = 2 * peer.ahead * spec["batch"]
     if spec["slow_disk"]:

@@ -113,7 +113,7 @@ class ControlGroup:
         return self
 
     def __exit__(self, *_):
-        for _ in range(50 if self.made else 0):  # until its last process has ended
+        for _ in range(50 if self.made else 0):  # the group can be removed once its last process has ended
             with contextlib.suppress(OSError):
                 self.group.rmdir()
                 return

@@ -5,7 +5,7 @@
 namespace precast::tools {
 namespace {
 
-/// The common part of crops, transforms and label transforms.
+/// Guards the members that crops, transforms and label transforms have in common.
 template <typename Part>
 class GuardedOptions : public Part {
  public:

@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// Parts with the same options are printed together, followed by a single list of their options.
+/// Prints parts with the same options together, followed by a single list of their options.
 void print(const ListedKind& all) {
   fmt::print("{}\n", all.kind);
   std::vector<bool> printed(all.parts.size());

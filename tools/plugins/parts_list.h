@@ -26,8 +26,8 @@ struct ListedKind {
   std::vector<ListedPart> parts;
 };
 
-/// The name on the command line of the option `key` of sources, without dashes in front:
-/// `class-column` for `class_column`, and `class-names` for `classes`.
+/// The command-line name of the sources' option `key`, without the leading dashes: `class-column`
+/// for `class_column`, and `class-names` for `classes`.
 [[nodiscard]] std::string source_option_name(std::string key);
 
 /// The parts of a registry. Options are listed if a part declares them and its factory takes no

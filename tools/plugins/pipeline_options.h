@@ -16,7 +16,7 @@ void add_pipeline_options(boost::program_options::options_description& options);
 /// with the recipe's plug-ins and those of --plugin. Whatever the pipeline does not set is taken
 /// from the standard pipeline of training or evaluation. @return nullopt if neither option is
 /// given.
-/// @throws ConfigError, including when both are given; IoError.
+/// @throws ConfigError, also if both are given; IoError.
 [[nodiscard]] std::optional<data::Pipeline> read_pipeline(const Arguments& arguments, bool train);
 
 }  // namespace precast::tools

@@ -8,7 +8,7 @@
 
 namespace precast::tools {
 
-/// The digest that PluginFile has of a file, which need not be a plug-in. @throws IoError
+/// Computes PluginFile::digest() of any file. @throws IoError
 [[nodiscard]] std::string plugin_digest(const std::filesystem::path& path);
 
 enum class PluginKind { train, data };
@@ -23,7 +23,7 @@ class PluginFile {
   explicit PluginFile(std::filesystem::path path);
 
   [[nodiscard]] PluginKind kind() const { return kind_; }
-  /// Absolute.
+  /// The absolute path.
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   /// The XXH3 hash of the file's bytes, in hexadecimal.
   [[nodiscard]] const std::string& digest() const { return digest_; }
@@ -33,7 +33,7 @@ class PluginFile {
   /// Loads the library, which then stays loaded until the process ends, and lets it fill `parts`: a
   /// TrainParts or a data::DataParts, depending on kind().
   /// @throws DeviceError if it cannot be loaded (a missing symbol or library); ConfigError if the
-  /// plug-in's function throws
+  /// plug-in's registration function throws
   void add_parts(void* parts) const;
 
  private:

@@ -60,7 +60,7 @@ void adopt(Registry<Product, Args...>& into, const Registry<Product, Args...>& f
   }
 }
 
-/// A plug-in's part with options; guards options(), check(), and the product that make() returns.
+/// Guards a plug-in's part with options: options(), check(), and the product that make() returns.
 template <typename Guards, typename Product, typename... Inputs>
 class PluginPart final : public Part<Product, Inputs...> {
  public:
@@ -92,7 +92,7 @@ class PluginPart final : public Part<Product, Inputs...> {
   std::string where_;
 };
 
-/// A factory of PluginParts.
+/// Returns a factory that creates PluginParts.
 template <typename Guards, typename Product, typename... Inputs>
 [[nodiscard]] auto plugin_part(std::function<std::unique_ptr<Part<Product, Inputs...>>()> factory,
                                std::string where) {
@@ -121,12 +121,12 @@ class GuardedPart {
   /// The part and its plug-in, for messages.
   [[nodiscard]] const std::string& where() const { return where_; }
 
-  /// For calls before training starts: an exception rejects the recipe.
+  /// Makes a call before training starts. An exception rejects the recipe.
   template <typename Call>
   auto before(std::string_view member, Call call) const {
     return guard(member, ExitCode::usage, call);
   }
-  /// For calls while a command runs.
+  /// Makes a call while a command runs.
   template <typename Call>
   auto during(std::string_view member, Call call) const {
     return guard(member, ExitCode::failed, call);

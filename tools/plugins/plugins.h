@@ -15,12 +15,13 @@ namespace precast::tools {
 /// The parts of the data library, to which plug-ins can add parts.
 [[nodiscard]] data::DataParts make_data_parts();
 
-/// Adds the parts of a data plug-in. @throws as PluginFile, and ConfigError if a name is taken.
+/// Adds the parts of a data plug-in.
+/// @throws the errors of PluginFile, and ConfigError if a name is taken.
 void add_data_plugin(const PluginFile& file, data::DataParts& parts);
 
 /// A file that the key `plugins` lists.
 struct PluginPath {
-  /// As it was given.
+  /// The path as it was given.
   std::string name;
   std::filesystem::path path;
 };
@@ -32,7 +33,8 @@ struct PluginPath {
                                                    const std::vector<Override>& overrides,
                                                    Diagnostics& diagnostics);
 
-/// The plug-ins in plugin_paths(). @throws as PluginFile
+/// Reads the plug-ins in plugin_paths().
+/// @throws the errors of PluginFile
 [[nodiscard]] std::vector<PluginFile> open_plugins(const ConfigNode& recipe,
                                                    const std::vector<Override>& overrides,
                                                    Diagnostics& diagnostics);
@@ -43,8 +45,8 @@ void add_plugin_option(boost::program_options::options_description& options);
 /// The files of --plugin on a command line that has not been parsed yet.
 [[nodiscard]] std::vector<PluginFile> open_plugins(const std::vector<std::string>& args);
 
-/// For the torch-free commands: adds the data plug-ins and skips those that only precast-train can
-/// load.
+/// Adds the parts of the data plug-ins, for torch-free commands. Skips plug-ins that only
+/// precast-train can load.
 void add_data_plugins(const std::vector<PluginFile>& files, data::DataParts& parts);
 
 }  // namespace precast::tools

@@ -10,7 +10,7 @@ namespace precast::tools {
 
 /// A class of the validation set.
 struct ClassAccuracy {
-  /// `3 cat`, or `3` if the class has no name or its index as the name
+  /// `3 cat`; only `3` if the class has no name or is named by its index.
   std::string name;
   std::int64_t images = 0;
   std::int64_t correct = 0;
@@ -20,7 +20,8 @@ struct ClassAccuracy {
   }
 };
 
-/// The classes of summary.json that have images, lowest top-1 first; empty if the file lists none.
+/// Returns the classes in summary.json that have validation images, lowest top-1 first. Empty if
+/// the file lists no classes.
 std::vector<ClassAccuracy> class_accuracies(const RunRecord& run);
 
 }  // namespace precast::tools

@@ -12,7 +12,7 @@ namespace {
 
 /// If the model waits for less than this share of the time, data loading is fast enough.
 constexpr double kMinWaitShare = 0.02;
-/// If the GPU copies batches for more than this share of the time, the model waits for the copies.
+/// If the GPU copies batches for at least this share of the time, the model waits for the copies.
 constexpr double kCopyingShare = 0.9;
 /// With more major page faults per image than this, blocked threads are assumed to wait for the
 /// disk.
@@ -101,7 +101,7 @@ std::vector<std::string> describe_data(const DataFacts& facts) {
   const double all = times.processing + times.disk + times.blocked + times.ahead;
   const DataBottleneck limit = find_bottleneck(facts);
   const auto percent = [](double part) { return fmt::format("{:.1f} %", 100 * part); };
-  // The host does not wait for copies: the GPU does, between two steps.
+  // For `copies`, the line names no cause: the GPU waits for them between two steps, not the host.
   const std::string cause = name(limit);
   std::vector<std::string> lines = {fmt::format(
       "{} {}, {} waiting for data{}", percent(1 - share(facts.wait_seconds, facts.train_seconds)),

@@ -37,21 +37,21 @@ void add_finite(std::vector<EventScalar>& scalars, std::string_view tag, double 
 }
 
 /// Whether the key is a standard figure of an epoch's record and not an additional metric.
-bool is_known(std::string_view key) {
+bool is_standard_key(std::string_view key) {
   constexpr std::string_view kOthers[] = {"epoch",    "steps",      "images",
                                           "val_time", "train_time", "wait_time"};
   return std::ranges::find(kEpochTags, key, &Tag::key) != std::ranges::end(kEpochTags) ||
          std::ranges::find(kOthers, key) != std::ranges::end(kOthers);
 }
 
-/// Adds val/NAME for each additional metric of the record. @return the tags, to which the scalars
-/// refer
+/// Adds val/NAME for each additional metric of the record. @return the tags, which must outlive
+/// `scalars`
 std::vector<std::string> add_metrics(const ordered_json& record,
                                      std::vector<EventScalar>& scalars) {
   std::vector<std::string> tags;
   std::vector<double> values;
   for (const auto& [key, value] : record.items()) {
-    if (!value.is_number() || is_known(key)) continue;
+    if (!value.is_number() || is_standard_key(key)) continue;
     tags.push_back("val/" + key);
     values.push_back(value.get<double>());
   }
@@ -73,8 +73,8 @@ void EventSink::reset_totals() {
 
 void EventSink::rewind(std::int64_t position) {
   file_.truncate(position);
-  // A file that was shorter than `position` may end in an incomplete record. If the rest of that
-  // record is in memory, the record must stay.
+  // A file that was shorter than `position` may end in an incomplete record, which is removed
+  // unless its end is still in memory.
   if (!file_.has_unwritten()) {
     const std::vector<std::byte> bytes = read_file(file_.path());
     const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());

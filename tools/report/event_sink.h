@@ -11,12 +11,12 @@ namespace precast::tools {
 /// The name of a run's event file in its folder; TensorBoard finds it by `tfevents`.
 inline constexpr const char* kEventFile = "events.out.tfevents.precast";
 
-/// A run's figures as a TensorBoard event file, written next to the log from the same records. Step
-/// records have the tags train/{loss, lr, resolution, images_per_second, wait_share}, at their
-/// step; epoch records have epoch/{train_loss, lr, resolution, images_per_second, wait_share},
-/// val/{loss, top_1, top_5} and val/NAME for each other metric, at the number of steps taken. Rates
-/// and shares cover the time since the previous record of the same kind. Values that are not finite
-/// are left out.
+/// Writes a run's figures to a TensorBoard event file, next to the log and from the same records. A
+/// step record becomes train/{loss, lr, resolution, images_per_second, wait_share}, stored at that
+/// step. An epoch record becomes epoch/{train_loss, lr, resolution, images_per_second, wait_share},
+/// val/{loss, top_1, top_5} and val/NAME for each other metric, stored at the number of steps
+/// taken. Rates and shares cover the time since the previous record of the same kind. Values that
+/// are not finite are left out.
 class EventSink final : public MetricSink {
  public:
   /// Creates the file, or appends to an existing one. @throws IoError if that fails.
@@ -39,7 +39,7 @@ class EventSink final : public MetricSink {
   void reset_totals();
 
   AppendedFile file_;
-  /// The totals at the last step record, and at the last epoch record; nothing before the first
+  /// The totals at the last step record and at the last epoch record. Not set before the first
   /// record of a resumed run.
   std::optional<Totals> last_step_;
   std::optional<Totals> last_epoch_;

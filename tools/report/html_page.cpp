@@ -41,8 +41,8 @@ footer{color:var(--soft);font-size:13px;margin-top:36px}
 @media print{body{background:#fff}.card,.scroll,.figure{break-inside:avoid}}
 )";
 
-/// A relative path as a URL. A name of a file may contain characters that have a meaning in a URL,
-/// such as `#`, `?`, `%` and `:`.
+/// Returns a relative path as a URL. File names may contain characters with a special meaning in
+/// URLs, such as `#`, `?`, `%` and `:`.
 std::string percent_encoded(const std::string& path) {
   constexpr std::string_view kUnreserved =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/._~-";

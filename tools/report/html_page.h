@@ -34,9 +34,8 @@ struct HtmlFigure {
 };
 
 /// A page in precast's design: one column of sections, light or dark according to the viewer's
-/// system. Self-contained: its content security policy forbids loading anything, and there is no
-/// script. Used by `precast report`; other pages (grids, reproduced tables) are built from the same
-/// pieces:
+/// system. It is self-contained: it has no scripts, and its content security policy forbids loading
+/// anything. The reports of runs, grids and tables are built from it:
 ///
 ///   HtmlPage page("title", "what this is, in a line");
 ///   page.figures({{"71.4 %", "top-1"}});
@@ -58,14 +57,14 @@ class HtmlPage {
   /// An important note, such as one about an incomplete run or a damaged log.
   void notice(const std::string& text);
   void table(const HtmlTable& table);
-  /// Charts side by side if the window is wide enough. @param svgs results of the functions of
-  /// tools/report/chart.
+  /// Adds charts, side by side if the window is wide enough. @param svgs results of the functions
+  /// of tools/report/chart.
   void charts(const std::vector<std::string>& svgs);
-  /// Starts a block that is collapsed under the line `summary`; end_details() ends it.
+  /// Starts a collapsed block with the heading `summary`; end_details() ends it.
   void begin_details(const std::string& summary);
   void end_details();
 
-  /// The complete document. More can be added to the page afterwards.
+  /// Returns the complete document. More content can be added afterwards.
   [[nodiscard]] std::string text() const;
 
  private:

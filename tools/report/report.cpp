@@ -16,19 +16,18 @@ namespace {
 
 namespace po = boost::program_options;
 
-/// The path of the page; empty: none is written.
+/// Returns the path of the page. Empty if no page is to be written.
 std::filesystem::path output(const Arguments& arguments, const std::vector<RunRecord>& runs) {
   if (arguments.has("output")) return arguments.text("output");
   if (arguments.get<bool>("json")) return {};
   if (runs.size() == 1) return runs[0].folder / "report.html";
-  throw ConfigError(
-      fmt::format("--output: expected FILE.html for a page of {} runs, which belongs to no run "
-                  "folder, got none",
-                  runs.size()));
+  throw ConfigError(fmt::format(
+      "--output: expected FILE.html, got nothing (a page of {} runs has no default path)",
+      runs.size()));
 }
 
-/// The runs of the command line. Runs with the same name get the path of their folder as name:
-/// relative to their argument or, if these paths are not unique either, as it was given.
+/// Loads the runs of the command line. A run whose name is not unique is named after its folder: by
+/// the path relative to its argument or, if that is not unique either, including its argument.
 std::vector<RunRecord> load_runs(const std::vector<std::string>& arguments) {
   std::vector<RunRecord> runs;
   std::vector<std::string> paths;
@@ -53,9 +52,9 @@ std::vector<RunRecord> load_runs(const std::vector<std::string>& arguments) {
 int run_report(const std::vector<std::string>& args) {
   Arguments arguments(
       "report RUN... [options]",
-      "Writes a page with the figures of a run, or of several side by side: accuracy, loss, "
-      "learning rate, throughput, waiting for data, system, configuration. It is one file without "
-      "scripts, and it loads nothing from elsewhere. Runs may be unfinished.");
+      "Writes an HTML page about one run, or about several side by side: accuracy, loss, learning "
+      "rate, throughput, waiting for data, system, configuration. The page is one file without "
+      "scripts and loads nothing from elsewhere. Runs may be unfinished.");
   arguments.positional_list(
       "RUN",
       "a run folder, or a folder that contains run folders at any depth; also the folder of a grid "

@@ -31,7 +31,7 @@ std::string minutes(double value) {
   return std::isnan(value) ? "-" : fmt::format("{:.{}f}", value, value < 10 ? 2 : 1);
 }
 
-/// Keys that say where a run is written, and do not affect what is learned.
+/// Whether the key only affects what a run writes, and not what it learns.
 bool is_per_run_key(const std::string& key) {
   return key.starts_with("logging.") || key.starts_with("checkpoint.");
 }
@@ -51,7 +51,7 @@ std::string param(const RunRecord& run, const std::string& key) {
   return found == run.params.end() ? "" : value_text(*found);
 }
 
-/// The number of trained epochs, out of the total.
+/// `3`, or `1 of 3` if not all epochs have been trained.
 std::string progress(const RunRecord& run) {
   const std::int64_t done = run.epochs.empty() ? 0 : run.epochs.back().epoch + 1;
   // Methods may change the number of epochs of the recipe.
@@ -140,7 +140,7 @@ void add_comparison(HtmlPage& page, const std::vector<RunRecord>& runs) {
   page.table(table);
 }
 
-/// Names and values, one column per run.
+/// Returns an empty table with a column for names and a column of values for each run.
 HtmlTable facts_table(const std::vector<RunRecord>& runs, const std::string& head) {
   HtmlTable table{.columns = {{head}}};
   for (const RunRecord& run : runs) table.columns.push_back({runs.size() > 1 ? run.name : "value"});
@@ -156,7 +156,7 @@ std::string fact_text(const RunRecord& run, const std::string& key) {
                                  : readable(value->get<double>());
 }
 
-/// One column per run, or a single column if all runs have the same values.
+/// Adds the facts of run.json, in one column per run, or in a single one if all runs have the same.
 void add_system(HtmlPage& page, const std::vector<RunRecord>& runs) {
   std::vector<std::string> keys;
   bool alike = true;
@@ -237,7 +237,7 @@ void add_configuration(HtmlPage& page, const std::vector<RunRecord>& runs) {
   page.end_details();
 }
 
-/// The file as a link from the page; empty if it does not exist.
+/// Returns a link from the page to a file of the run; empty if the file does not exist.
 HtmlCell file_link(const RunRecord& run, const std::string& name,
                    const std::filesystem::path& page_folder) {
   std::error_code error;
@@ -260,7 +260,7 @@ void add_files(HtmlPage& page, const RunRecord& run, const std::filesystem::path
   page.table(table);
 }
 
-/// One row per run, with links to its most important files.
+/// Adds one row per run, with links to its most important files.
 void add_files(HtmlPage& page, const std::vector<RunRecord>& runs,
                const std::filesystem::path& page_folder) {
   HtmlTable table{.columns = {{"run"}, {"files"}, {}, {}, {}}};

@@ -9,12 +9,12 @@
 
 namespace precast::tools {
 
-/// The page of one run, or one that compares several. @param page_folder the folder of the page:
-/// links to the runs' files are relative to it. @param runs at least one.
+/// Returns the HTML page of one run, or one that compares several. @param runs at least one. @param
+/// page_folder the folder that the page is for; links to the runs' files are relative to it.
 [[nodiscard]] std::string report_page(const std::vector<RunRecord>& runs,
                                       const std::filesystem::path& page_folder);
 
-/// The facts of report_page() as JSON: {"runs": [{name, folder, finished, top_1, top_5,
+/// Returns the figures of the runs as JSON: {"runs": [{name, folder, finished, top_1, top_5,
 /// best_metric, metric, train_minutes, images_per_second, wait_share, epochs: [...], notes}],
 /// "differences": {key: [value of each run]}}.
 [[nodiscard]] nlohmann::ordered_json report_json(const std::vector<RunRecord>& runs);
@@ -22,8 +22,8 @@ namespace precast::tools {
 /// Reads a run folder and writes report.html into it. @throws IoError
 void write_run_report(const std::filesystem::path& run_folder);
 
-/// The configuration keys whose values differ between the runs, except those of the sections
-/// `logging` and `checkpoint`. For one run: none.
+/// Returns the configuration keys whose values differ between the runs, except those of the
+/// sections `logging` and `checkpoint`.
 [[nodiscard]] std::vector<std::string> differing_keys(const std::vector<RunRecord>& runs);
 
 }  // namespace precast::tools

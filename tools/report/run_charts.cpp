@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kSecondsPerMinute = 60;
 
-/// One value of the rows as a line; rows without the value are skipped.
+/// Draws `y` of each row over `x`; rows without `y` are skipped.
 LineSeries series_of(const std::vector<RunRow>& rows, double RunRow::*x, double RunRow::*y,
                      double scale = 1) {
   LineSeries series;
@@ -23,7 +23,7 @@ LineSeries series_of(const std::vector<RunRow>& rows, double RunRow::*x, double 
   return series;
 }
 
-/// Adds a chart if anything is drawn in it. Runs without data stay in its legend.
+/// Adds the chart if any run has data for it. Its legend also lists the runs without data.
 void add_chart(std::vector<std::string>& charts, const LineChart& chart) {
   const auto drawn = [](const LineSeries& series) { return !series.points.empty(); };
   if (std::ranges::any_of(chart.series, drawn)) charts.push_back(line_chart_svg(chart));
@@ -36,8 +36,9 @@ struct Figure {
 };
 using Figures = std::vector<Figure>;
 
-/// Draws the lines that `figures_of` returns for each run. With one run, colours and names
-/// distinguish figures; with several, they distinguish runs, so a chart shows only one figure.
+/// Adds the lines that `figures_of` returns for each run to `chart`. With one run, colours and
+/// names distinguish figures. With several, they distinguish runs, so there should be one figure
+/// per run.
 template <typename FiguresOf>
 LineChart chart_of(const std::vector<RunRecord>& runs, LineChart chart, FiguresOf figures_of) {
   for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -73,7 +74,8 @@ LineSeries over_minutes(const std::vector<RunRow>& rows, double RunRow::*value, 
   return series;
 }
 
-/// The step records if there are at least two, because means over epochs hide the beginning.
+/// Returns the step records if there are at least two, because the means of epochs hide the
+/// beginning; otherwise the epochs.
 const std::vector<RunRow>& finest(const RunRecord& run) {
   return run.steps.size() > 1 ? run.steps : run.epochs;
 }
@@ -190,7 +192,7 @@ std::string loader_shares(const std::vector<RunRecord>& runs) {
   return any ? share_chart_svg(chart) : "";
 }
 
-LineChart rate_schedule_chart(const std::vector<RunRecord>& runs) {
+LineChart learning_rate_chart(const std::vector<RunRecord>& runs) {
   return chart_of(
       runs, {.title = "Learning rate", .x = epochs_axis(runs), .y = {.label = "rate", .min = 0}},
       [](const RunRecord& run) {
@@ -247,7 +249,7 @@ std::vector<std::string> learning_charts(const std::vector<RunRecord>& runs) {
     if (!by_loss) add_loss("Validation loss", /*train=*/false, /*validation=*/true);
   }
   if (!one) add_chart(charts, accuracy_chart(runs, "Top-5", top_5, /*minutes=*/false));
-  add_chart(charts, rate_schedule_chart(runs));
+  add_chart(charts, learning_rate_chart(runs));
   return charts;
 }
 

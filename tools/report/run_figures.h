@@ -14,12 +14,12 @@ namespace precast::tools {
 /// Four significant digits; `-` if the value is NaN.
 [[nodiscard]] std::string number_text(double value);
 
-/// What the evaluations of a run measured, as the first figures of its page: the metric that
-/// determines the best checkpoint, then the accuracies (top-5 first if it is this metric) or, if
-/// the run has none, the loss.
+/// Returns the evaluation results that a run's page shows first: the metric that determines the
+/// best checkpoint, then top-1 and top-5 or, for a run without accuracies, the validation loss. If
+/// top-5 determines the best checkpoint, it precedes top-1.
 [[nodiscard]] std::vector<HtmlFigure> quality_figures(const RunRecord& run);
 
-/// A column of a table of several runs.
+/// A column of the table that compares runs.
 struct ComparedFigure {
   std::string label;
   std::function<double(const RunRecord&)> value;
@@ -27,8 +27,9 @@ struct ComparedFigure {
   bool higher_is_better = true;
 };
 
-/// As quality_figures(), for several runs. Without a common_metric(), the first is the top-1 (top-5
-/// if it is the metric of all runs) or, if no run has accuracies, the validation loss.
+/// Like quality_figures(), for several runs. Without a common_metric(), the first figure is top-1
+/// (top-5 if it determines the best checkpoint of all runs) or, if no run has accuracies, the
+/// validation loss.
 [[nodiscard]] std::vector<ComparedFigure> compared_figures(const std::vector<RunRecord>& runs);
 
 }  // namespace precast::tools

@@ -19,7 +19,7 @@ std::string read_text(const std::filesystem::path& path) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// The object in a file; empty if the file is missing or does not contain an object.
+/// Reads a JSON object from a file; empty if the file is missing or contains no object.
 ordered_json read_json_object(const std::filesystem::path& path, std::vector<std::string>& notes) {
   if (!std::filesystem::exists(path)) return ordered_json::object();
   auto parsed = ordered_json::parse(read_text(path), nullptr, /*allow_exceptions=*/false);
@@ -93,7 +93,7 @@ double steps_per_epoch(const RunRecord& run) {
   return max_steps + 1;
 }
 
-/// Sets RunRow::epochs_done of the steps. The number of steps of an epoch that has a record follows
+/// Sets RunRow::epochs_done of the steps. If an epoch has a record, its number of steps is computed
 /// from the records, because an earlier part of the run may have had another batch size.
 void compute_epochs_done(RunRecord& run) {
   const double newest = steps_per_epoch(run);
@@ -150,13 +150,13 @@ double summary_or(const RunRecord& run, std::string_view key, double otherwise) 
   return std::isnan(recorded) ? otherwise : recorded;
 }
 
-/// The newest value of a cumulative count: the larger of the last values of epochs and of steps.
+/// Returns the newest value of a total: the larger of the last values of epochs and of steps.
 double newest_total(const RunRecord& run, double RunRow::*total) {
   return std::fmax(last_of(run.epochs, total), last_of(run.steps, total));
 }
 
-/// Images per second according to the log. The line of a step counts its images, but not its time,
-/// so the totals of steps cannot be divided.
+/// Images per second according to the log. In the line of a step, the total of the images includes
+/// the step, but the total of the time does not, so these totals cannot be divided.
 double logged_rate(const RunRecord& run) {
   const double rate =
       last_of(run.epochs, &RunRow::images) / last_of(run.epochs, &RunRow::train_seconds);
@@ -167,27 +167,27 @@ double logged_rate(const RunRecord& run) {
 }
 
 /// Whether the run has trained more than `finished` steps according to its log, or will train more
-/// according to its facts. The result for NaN is false.
+/// according to run.json. False if `finished` is NaN.
 bool was_continued_after(const RunRecord& run, double finished) {
-  // A line for a step is written before the step is counted.
+  // The line of a step contains the number of the steps before it.
   const double logged =
       std::fmax(last_of(run.epochs, &RunRow::step), last_of(run.steps, &RunRow::step) + 1);
   if (logged > finished) return true;
   const double epochs = number_of(run.facts, "epochs");
   if (const double before = number_of(run.summary, "epochs"); !std::isnan(before))
     return epochs > before;
-  // Summaries of earlier versions. If an earlier part of the run had another number of steps per
-  // epoch, the product below is not the number of steps of the whole run. A run whose last epoch is
-  // in the log has finished.
+  // Summaries of earlier versions lack `epochs`. The product below is not the number of steps of
+  // the run if an earlier part had other steps per epoch. It is not used if the log has the last
+  // epoch.
   const double logged_epochs =
       run.epochs.empty() ? 0 : static_cast<double>(run.epochs.back().epoch + 1);
   return epochs > logged_epochs && epochs * number_of(run.facts, "steps_per_epoch") > finished;
 }
 
-/// Leaves out the summary of a finished run that is being continued, or was stopped after it had
-/// been continued: it does not describe the run's newest steps.
+/// Removes the summary of a run that was continued after it had finished and has not finished
+/// again, because the summary does not describe the newest steps.
 void drop_earlier_summary(RunRecord& run) {
-  // NaN, and therefore not continued, in summaries of earlier versions.
+  // NaN in summaries of earlier versions, which are kept.
   const double finished = number_of(run.summary, "steps");
   if (!was_continued_after(run, finished)) return;
   run.notes.push_back(fmt::format(

@@ -10,8 +10,8 @@
 
 namespace precast::tools {
 
-/// A number of a record; NaN if the record does not have it (values that are not finite are null in
-/// JSON).
+/// Returns a number from a JSON record; NaN if it is missing or null, which is how JSON stores a
+/// value that is not finite.
 [[nodiscard]] double number_of(const nlohmann::ordered_json& record, std::string_view key);
 
 /// One line of a run's log, for an epoch or for a step; NaN for missing values. Times, images and
@@ -37,8 +37,8 @@ struct RunRecord {
   std::filesystem::path folder;
   /// The run's id, such as `exp/seed0`; if the folder was renamed, its name.
   std::string name;
-  /// The metric that determines the best checkpoint, and its direction, from run.json; top_1 if it
-  /// is not recorded there.
+  /// The metric that determines the best checkpoint, and its direction, from run.json. Without an
+  /// entry there, top_1.
   std::string metric = "top_1";
   bool higher_is_better = true;
   std::vector<RunRow> epochs;
@@ -58,8 +58,7 @@ struct RunRecord {
   [[nodiscard]] double top_5() const;
   /// Whether the metric that determines the best checkpoint is an accuracy: top_1 or top_5.
   [[nodiscard]] bool best_by_accuracy() const { return metric == "top_1" || metric == "top_5"; }
-  /// Whether the run has accuracies. Before its first evaluation, this is known only of a run with
-  /// best_by_accuracy().
+  /// Whether the run has accuracies. Before the first evaluation, true only if best_by_accuracy().
   [[nodiscard]] bool is_classification() const {
     return best_by_accuracy() || !std::isnan(top_1());
   }
@@ -71,25 +70,25 @@ struct RunRecord {
   [[nodiscard]] double wait_share() const;
 };
 
-/// Reads the run folder of a finished or an unfinished run; its log may still grow. Lines that are
+/// Reads a run folder. The run may be unfinished, and its log may still grow. Lines that are
 /// incomplete or are not records are skipped and noted. If a run returned to a checkpoint (epoch or
 /// step numbers repeat), the last logged value is used. @throws IoError if there is no log.
 [[nodiscard]] RunRecord load_run(const std::filesystem::path& folder);
 
 /// Compares the log with the number of epochs that the run has finished. @return a message if the
-/// log lacks the record of one of them, else an empty string
+/// record of a finished epoch is missing, otherwise an empty string
 [[nodiscard]] std::string missing_epochs(const RunRecord& run, std::int64_t epochs_done);
 
-/// The run folders of a path: the path itself if it has a log; else those in its folders, at any
-/// depth, sorted by path. Folders inside a run folder are not searched, nor are links, except a
-/// link to a run folder. For the folder of a grid, only its folder `runs` is searched. @throws
-/// IoError if there are none, or a folder cannot be listed.
+/// Finds run folders: `path` itself if it contains a log, otherwise those below it at any depth,
+/// sorted by path. A symbolic link is followed only if it points to a run folder, and folders
+/// inside a run folder are not searched. In the folder of a grid, only `runs` is searched. @throws
+/// IoError if there is no run folder, or a folder cannot be listed.
 [[nodiscard]] std::vector<std::filesystem::path> find_runs(const std::filesystem::path& path);
 
-/// For each row, the growth of `total` since the previous row, divided by the seconds trained since
-/// then: for RunRow::images, images per second; for RunRow::wait_seconds, the share of time spent
-/// waiting. The first row is compared with 0 if it belongs to the run's first epoch. NaN where the
-/// quotient is unknown.
+/// Returns, for each row, the growth of `total` since the previous row divided by the seconds of
+/// training since then: for RunRow::images, images per second; for RunRow::wait_seconds, the share
+/// of the time spent waiting. The first row is compared with 0 if it belongs to the run's first
+/// epoch. NaN where the quotient is unknown.
 [[nodiscard]] std::vector<double> rates(const std::vector<RunRow>& rows, double RunRow::*total);
 
 /// The last value that is a number; NaN if there is none.

@@ -9,7 +9,7 @@ from typing import Any
 
 from ._library import TensorStruct, check, function
 
-# Indexed by precast_data_dtype: name, NumPy's type string, format of a memoryview; "": there is no such type.
+# Indexed by precast_data_dtype: name, NumPy's type string, format of a memoryview; "": there is none.
 _TYPES = [("uint8", "|u1", "B"), ("float32", "<f4", "f"), ("int64", "<i8", "q"), ("float64", "<f8", "d"),
           ("float16", "<f2", ""), ("bfloat16", "", ""), ("int8", "|i1", "b"), ("int16", "<i2", "h"),
           ("int32", "<i4", "i"), ("uint16", "<u2", "H"), ("uint32", "<u4", "I"), ("uint64", "<u8", "Q"),
@@ -39,7 +39,7 @@ class _ManagedVersioned(ctypes.Structure):
 
 @ctypes.PYFUNCTYPE(None, c_void_p)
 def _free_capsule(capsule: int) -> None:
-    """Frees a tensor that no library has consumed: a library that consumes it renames the capsule."""
+    """Frees the tensor, unless a library has consumed it: such a library has renamed the capsule."""
     for name, struct in ((b"dltensor", _Managed), (b"dltensor_versioned", _ManagedVersioned)):
         if _api.PyCapsule_IsValid(capsule, name):
             pointer = _api.PyCapsule_GetPointer(capsule, name)
@@ -47,7 +47,7 @@ def _free_capsule(capsule: int) -> None:
 
 
 class _Lease:
-    """A batch of the library. Its memory is returned to the loader when nothing refers to this object any more."""
+    """Owns a batch of the library. The memory returns to the loader when nothing refers to this object any more."""
 
     def __init__(self, handle: int) -> None:
         self.handle = handle
@@ -111,9 +111,9 @@ class Tensor:
 
     @property
     def buffer(self) -> memoryview:
-        """A memoryview of the tensor; of its bytes if memoryview does not have the type, or if the tensor is empty."""
+        """A memoryview of the tensor, or of its bytes if memoryview lacks the type or the tensor is empty."""
         raw = (ctypes.c_char * self.nbytes).from_address(self._pointer)
-        raw._lease = self._lease  # the view keeps `raw`
+        raw._lease = self._lease  # the view keeps `raw` alive
         view = memoryview(raw).cast("B")
         code = _TYPES[self._type][2]
         # memoryview.cast() rejects dimensions of size 0.
@@ -128,7 +128,7 @@ class Tensor:
 
     def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = None,
                    dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
-        """A DLPack capsule that keeps the memory alive. @raises BufferError for a copy or another device."""
+        """Returns a DLPack capsule that keeps the memory alive. @raises BufferError for a copy or another device."""
         if copy or (dl_device is not None and tuple(dl_device) != _CPU):
             raise BufferError(f"{self.name}: expected a view on the CPU, got copy={copy}, dl_device={dl_device}")
         versioned = max_version is not None and max_version[0] >= 1
@@ -161,7 +161,7 @@ class Batch:
 
     @property
     def samples(self) -> int:
-        """Samples in the batch."""
+        """Number of samples in the batch."""
         return function("batch_samples")(self._lease.handle)
 
     @property

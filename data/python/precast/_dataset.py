@@ -86,7 +86,7 @@ class Dataset:
         return f"precast.Dataset({self.path!r}, {len(self)} samples, {[field.name for field in self.fields]})"
 
     def read(self, sample: int, field: int | str) -> Value:
-        """One stored value. @raises IndexError, KeyError, DataError, IoError; ConfigError with in_memory=0"""
+        """Returns one stored value. @raises IndexError, KeyError, DataError, IoError; ConfigError with in_memory=0"""
         number = self._number(field) if isinstance(field, str) else field
         for what, index, end in (("sample id", sample, len(self)), ("field index", number, len(self.fields))):
             if not 0 <= index < end:

@@ -64,7 +64,7 @@ _NAME = "libprecast_data_c.so"
 
 
 def _find() -> str:
-    """PRECAST_DATA_LIBRARY, or the library of the wheel, or one that the dynamic linker finds."""
+    """Returns the value of PRECAST_DATA_LIBRARY, the path of the wheel's library, or a name for the dynamic linker."""
     given = os.environ.get("PRECAST_DATA_LIBRARY")
     if given:
         return given
@@ -92,7 +92,7 @@ _library = _load()
 
 
 def function(name: str) -> Any:
-    """The function precast_data_NAME."""
+    """Returns the function precast_data_NAME."""
     return getattr(_library, "precast_data_" + name)
 
 
@@ -101,7 +101,7 @@ def library_version() -> str:
 
 
 def error_of(status: int) -> Exception:
-    """The exception for the last error of this thread."""
+    """Returns the exception for the last error of this thread."""
     message = function("error_message")().decode("utf-8", "replace")
     # Remove positions in the JSON of as_options(), which the caller never sees.
     return BY_STATUS.get(status, Error)(_PLACE.sub("", message))
@@ -122,7 +122,8 @@ def new_handle(name: str, *arguments: Any) -> int:
 
 
 def as_options(options: Mapping[str, Any]) -> bytes:
-    """Options as JSON. The library parses YAML, which cannot read escaped surrogate pairs, so nothing is escaped.
+    """Returns the options as JSON. The library parses YAML, which has no escaped surrogate pairs, so non-ASCII
+    characters are not escaped.
 
     @raises ConfigError naming the option for a value that JSON cannot represent
     """
@@ -138,7 +139,7 @@ def as_options(options: Mapping[str, Any]) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    """A NumPy scalar as a number, an array as a list, a NumPy type as its type string (`<f4`). @raises TypeError"""
+    """Converts a NumPy scalar to a number, an array to a list, a NumPy type to its string (`<f4`). @raises TypeError"""
     numpy = sys.modules.get("numpy")
     if numpy and (isinstance(value, numpy.dtype) or isinstance(value, type) and issubclass(value, numpy.generic)):
         return numpy.dtype(value).str

@@ -22,17 +22,17 @@ _POSITION = ("batch_size", "order", "subset", "filter", "repeats", "label_field"
 
 
 class Loader:
-    """Batches of a .beton file, made by threads of the library. Each `iter()` is the next epoch.
+    """Loads the batches of .beton files in threads of the library. Each `iter()` starts the next epoch.
 
     Images are uint8 [N, H, W, 3], or with `normalize=True` normalised float32; the pipeline can convert them to other
     types and layouts. Images that the pipeline converts are normalised only by its item `normalize`; `normalize=True`
     without that item is an error. For all other fields, see data/transforms/README.md.
 
     A batch is a precast.Batch, or, with `convert`, a tuple of convert(tensor) for each tensor: torch.from_dlpack,
-    numpy.asarray and jax.dlpack.from_dlpack make views without a copy.
+    numpy.asarray and jax.dlpack.from_dlpack create views without a copy.
 
-    A loader belongs to the process that made it. In a forked process it raises ResourceError, and it cannot be
-    pickled: make the loader in the process that uses it.
+    A loader belongs to the process that created it. In a forked process it raises ResourceError, and it cannot be
+    pickled: create the loader in the process that uses it.
     """
 
     def __init__(self, path: PathLike | Sequence[PathLike] | Dataset, batch_size: int, *,
@@ -79,16 +79,16 @@ class Loader:
         self._running: object = None
         self._resumes = True
         self._length: int = function("loader_batches")(self._handle)
-        #: The number of samples that this rank gets in an epoch.
+        #: The number of samples in this rank's part of an epoch.
         self.samples: int = function("loader_samples")(self._handle)
 
     def __len__(self) -> int:
-        """The number of batches that this rank gets in an epoch."""
+        """The number of batches in this rank's part of an epoch."""
         return self._length
 
     @property
     def epoch(self) -> int:
-        """The current epoch, or the one that the next `iter()` starts."""
+        """The current epoch; between epochs, the epoch that the next `iter()` starts."""
         return self._epoch
 
     def __iter__(self) -> Iterator[Any]:
@@ -121,7 +121,7 @@ class Loader:
         self._epoch, self._batch, self._resumes = self._epoch + 1, 0, True
 
     def state_dict(self) -> dict[str, Any]:
-        """The state that load_state_dict() needs to continue after the last batch returned: numbers and strings."""
+        """Returns a JSON-compatible dict with which load_state_dict() continues after the last batch returned."""
         return {"version": 1, "epoch": self._epoch, "batch": self._batch, "position": dict(self._position)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -139,7 +139,7 @@ class Loader:
         self._epoch, self._batch, self._resumes = int(state["epoch"]), int(state["batch"]), True
 
     def statistics(self) -> dict[str, Any]:
-        """The work of the threads since the loader was created: samples, bytes, seconds, and replaced samples."""
+        """Returns statistics since the loader was created: samples, bytes, seconds of the threads, replaced samples."""
         text = c_char_p()
         check(function("loader_statistics")(self._handle, byref(text)))
         return json.loads(text.value or b"{}")
@@ -151,4 +151,4 @@ class Loader:
         self._handle = None
 
     def __reduce__(self) -> Any:
-        raise TypeError("a precast.Loader cannot be pickled: make it in the process that uses it")
+        raise TypeError("a precast.Loader cannot be pickled: create it in the process that uses it")

@@ -69,7 +69,7 @@ class Writer:
     def add(self, sample: Sequence[Any] | Mapping[str, Any] | None = None, **values: Any) -> None:
         """Adds a sample: values in the order of the fields, or by name.
 
-        int     a number, also of NumPy or torch, or a bool
+        int     a number (also a scalar of NumPy or torch) or a bool
         float   a number
         bytes   bytes, or an array [N] of uint8
         json    anything that json.dumps() accepts: a str becomes a JSON string; bytes are stored as the JSON text
@@ -96,7 +96,7 @@ class Writer:
         del kept
 
     def _in_order(self, sample: Sequence[Any] | Mapping[str, Any] | None, values: Mapping[str, Any]) -> list[Any]:
-        """The arguments of add() in the order of the fields. @raises ConfigError"""
+        """Returns the arguments of add() in the order of the fields. @raises ConfigError"""
         if sample is not None and not isinstance(sample, Mapping):
             if values:
                 raise ConfigError(f"{self._path}: expected all values in a list or all by name, got a list and also "
@@ -160,7 +160,7 @@ def _fill(struct: ValueStruct, field: str, value: Any) -> Any:
         if -2**63 <= number < 2**63:
             struct.kind, struct.integer = INTEGER, number
         else:
-            # Float fields round it, int fields reject it.
+            # Float fields round the number, int fields reject it.
             struct.kind, struct.floating = FLOATING, float(number)
         return value
     if hasattr(value, "__float__") and not getattr(value, "shape", ()):
@@ -178,14 +178,14 @@ def _fill_bytes(struct: ValueStruct, kind: int, content: bytes) -> Any:
 
 
 def _point_to_copy(struct: ValueStruct, content: bytes | memoryview) -> Any:
-    """Sets the struct's data to a copy of the content. @return the copy"""
+    """Makes the struct's data point to a copy of the content. @return the copy"""
     kept = (ctypes.c_char * len(content)).from_buffer_copy(content) if content else None
     struct.data = ctypes.addressof(kept) if kept is not None else None
     return kept
 
 
 def _item_bytes(typestr: str) -> int:
-    """Size in bytes of an element of NumPy's type `typestr`."""
+    """Returns the size in bytes of an element of NumPy's type `typestr`."""
     found = _PLAIN_TYPE.fullmatch(typestr)
     if not found:
         raise TypeError(f"expected an array of numbers, strings, bytes or times, got elements of type {typestr}")
@@ -194,11 +194,11 @@ def _item_bytes(typestr: str) -> int:
 
 
 def _fill_array(struct: ValueStruct, value: Any) -> Any:
-    """_fill() for an array with NumPy's interface, or with `__array__` (torch's tensors), in C order."""
+    """Implements _fill() for arrays with NumPy's interface or with `__array__` (torch's tensors); stores C order."""
     if not hasattr(value, "__array_interface__") and hasattr(value, "__array__"):
         value = value.__array__()
     interface = getattr(value, "__array_interface__", None)
-    if not isinstance(interface, dict):  # a class has the attribute, too
+    if not isinstance(interface, dict):  # in an array class, it is not a dict
         raise TypeError(f"expected a number, a string, bytes or an array, got {type(value).__name__}")
     if interface.get("strides") is not None:
         if not hasattr(value, "copy"):
@@ -218,7 +218,7 @@ def _fill_array(struct: ValueStruct, value: Any) -> Any:
     if isinstance(data, tuple):
         struct.data = data[0]
         return value, interface
-    # An object with the buffer protocol (Pillow's images: bytes), or None for the array itself.
+    # `data` is an object with the buffer protocol (bytes for Pillow's images). None: `value` itself is one.
     content = memoryview(value if data is None else data).cast("B")[interface.get("offset", 0):][:struct.bytes]
     if len(content) < struct.bytes:
         raise TypeError(f"expected {struct.bytes} bytes for an array {list(shape)} of {interface['typestr']}, got "

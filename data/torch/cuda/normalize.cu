@@ -8,8 +8,8 @@ constexpr int kThreads = 256;
 /// The number of values per thread: one 32-bit load.
 constexpr int kValues = 4;
 
-/// Thread i computes values 4i to 4i + 3, so the threads of a warp access adjacent memory. Its
-/// first value belongs to channel 4i mod 3 = i mod 3.
+/// Thread i computes values 4i to 4i + 3, so the threads of a warp access adjacent memory. Value 4i
+/// belongs to channel 4i mod 3 = i mod 3.
 template <typename Out>
 __global__ void normalize_kernel(const std::uint8_t* __restrict__ in, std::size_t count,
                                  NormalizeConstants constants, Out* __restrict__ out) {

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kThreads = 128;
 constexpr int kChannels = 3;
-/// A position without a source pixel, as source_index() returns it.
+/// The result of source_index() for a position without a source pixel.
 constexpr int kNone = -1;
 
 constexpr int kBlendBits = 11;
@@ -43,7 +43,7 @@ __device__ __forceinline__ int clamped(int value, int size) {
   return value < 0 ? 0 : value < size ? value : size - 1;
 }
 
-/// The row of the resized image that becomes output row y, or kNone.
+/// Returns the row of the resized image that becomes output row y, or kNone.
 __device__ __forceinline__ int resized_row(const ImagePlan& plan, int y) {
   for (int i = plan.edits - 1; i >= 0 && y != kNone; --i) {
     const PixelEdit& edit = plan.edit[i];
@@ -56,8 +56,8 @@ __device__ __forceinline__ int resized_row(const ImagePlan& plan, int y) {
   return y;
 }
 
-/// The column of the resized image whose pixel becomes output pixel (y, x). If an edit sets the
-/// pixel to a colour, the result is kNone and `colour` is set.
+/// Returns the column of the resized image whose pixel becomes output pixel (y, x). If an edit sets
+/// the pixel to a colour, returns kNone and sets `colour`.
 __device__ __forceinline__ int resized_column(const ImagePlan& plan, int y, int x, Colour& colour) {
   for (int i = plan.edits - 1; i >= 0; --i) {
     const PixelEdit& edit = plan.edit[i];
@@ -97,8 +97,8 @@ class ResizedRow {
                         std::size_t stride, int row, std::int16_t* sums)
       : plan_(plan), tables_(tables), pixels_(pixels), stride_(stride), row_(row), sums_(sums) {}
 
-  /// Weighs the source rows, as convolve_rows() does. Call from all threads of the block, then wait
-  /// for the block.
+  /// Computes the weighted sums of the source rows, as data::convolve_rows() does on a CPU. Call
+  /// from all threads of the block, then call __syncthreads().
   __device__ void convolve_rows() const {
     const int taps = plan_.row_taps;
     const std::uint16_t* const weights = tables_.row_weights + row_ * taps;
@@ -113,11 +113,11 @@ class ResizedRow {
     }
   }
 
-  /// The pixel in column x.
+  /// Returns the pixel in column x.
   __device__ Colour pixel(int x) const { return plan_.two_taps != 0 ? blend(x) : convolve(x); }
 
  private:
-  /// As blend_columns() and blend_rows().
+  /// Computes the pixel as blend_columns() and blend_rows() do.
   __device__ Colour blend(int x) const {
     const int left = tables_.start_of_columns[x];
     const std::size_t columns[2] = {
@@ -140,7 +140,7 @@ class ResizedRow {
     return colour;
   }
 
-  /// As convolve_columns().
+  /// Computes the pixel as convolve_columns() does.
   __device__ Colour convolve(int x) const {
     const int taps = plan_.column_taps;
     const std::uint16_t* const weights = tables_.column_weights + x * taps;
@@ -162,7 +162,7 @@ class ResizedRow {
   std::int16_t* sums_;
 };
 
-/// A block makes row blockIdx.x of image blockIdx.y.
+/// A block computes row blockIdx.x of image blockIdx.y.
 template <typename Out>
 __global__ void planned_images_kernel(StoredImages stored, PlannedImages batch,
                                       NormalizeConstants constants, Out* __restrict__ out) {

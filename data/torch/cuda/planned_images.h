@@ -35,8 +35,8 @@ struct PlannedImages {
   int per_launch = 65535;
 };
 
-/// Bytes of GPU memory that make_planned_images() reads and writes for one image whose crop is
-/// shrunk; if it is enlarged, or shrunk with two taps, some pixels of the crop are not read.
+/// Bytes of GPU memory that make_planned_images() reads and writes for one image, if it reads every
+/// pixel of the crop. With two taps on an axis that shrinks, some pixels are not read.
 [[nodiscard]] constexpr std::size_t planned_image_bytes(const ImagePlan& plan, PixelType type) {
   const auto side = static_cast<std::size_t>(plan.side);
   const std::size_t crop =
@@ -47,11 +47,11 @@ struct PlannedImages {
   return tables + 3 * crop + 3 * side * side * (type == PixelType::f32 ? sizeof(float) : 2);
 }
 
-/// Makes images from stored pixels, and normalises them as normalize() does. The CPU reference is
-/// SampleDecoder: float32 results are bitwise equal to it, other types are that result rounded to
-/// nearest even. Asynchronous on `stream`. Reads, for each image, its crop and its plan (about 6 kB
-/// at 224 px), and writes 3 * side * side values; rows of the crop that several output rows need
-/// are read again, mostly from the L2 cache.
+/// Computes images from stored pixels, and normalises them as normalize() does. The CPU reference
+/// is SampleDecoder: float32 results are bitwise equal to its results; other types are these,
+/// rounded to nearest even. Asynchronous on `stream`. Reads, for each image, its crop and its plan
+/// (about 6 kB at 224 px), and writes 3 * side * side values; rows of the crop that several output
+/// rows need are read again, mostly from the L2 cache.
 /// @param out [count, side, side, 3] of type `type`, device memory.
 void make_planned_images(const StoredImages& stored, const PlannedImages& batch,
                          const NormalizeConstants& constants, PixelType type, void* out,

@@ -8,7 +8,7 @@ namespace precast {
 inline constexpr const char* kModelFile = "model.safetensors";
 inline constexpr const char* kOptimizerFile = "optimizer.safetensors";
 inline constexpr const char* kMethodsFile = "methods.safetensors";
-/// Random generators and sums of each rank.
+/// Each rank's random generators, and its sum and count of losses.
 inline constexpr const char* kRanksFile = "ranks.safetensors";
 inline constexpr const char* kStateFile = "state.json";
 /// @}

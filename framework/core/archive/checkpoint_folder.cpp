@@ -68,11 +68,11 @@ bool cannot_exchange(int errno_value) {
   return errno_value == EINVAL || errno_value == ENOSYS || errno_value == EOPNOTSUPP;
 }
 
-/// Gives the folder `from` the name `to`, even if another folder has this name. On a file system
-/// that cannot exchange names, the other folder is renamed first; between the two renames, only
-/// checkpoints of other steps exist.
-/// @return the new paths of folders that had this name: at most one, unless other processes write
-/// the same checkpoint.
+/// Renames the folder `from` to `to`, even if a folder `to` exists. On a file system that cannot
+/// exchange names, the existing folder is renamed first; between the two renames, only checkpoints
+/// of other steps exist.
+/// @return the new paths of the folders that were called `to`: at most one, unless other processes
+/// write the same checkpoint.
 /// @throws IoError
 std::vector<fs::path> move_into_place(const fs::path& from, const fs::path& to, FileOps& ops) {
   std::vector<fs::path> replaced;
@@ -90,8 +90,7 @@ std::vector<fs::path> move_into_place(const fs::path& from, const fs::path& to, 
         if (rename_errno == 0) replaced.push_back(aside);
         failpoint("checkpoint.before_second_rename");
       }
-      // No folder has the name `to` any more: the folder was renamed above, or another process
-      // renamed or removed it.
+      // `to` no longer exists: it was renamed above, or another process renamed or removed it.
       if (rename_errno == 0 || rename_errno == ENOENT) continue;
     }
     if (!replaced.empty()) rename_folder(replaced.back(), to, ops);

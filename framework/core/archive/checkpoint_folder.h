@@ -44,14 +44,14 @@ class PRECAST_API CheckpointWriter {
   /// Makes the checkpoint durable and visible; replaces an older checkpoint of the same step. Call
   /// once. @param metric the metric by which checkpoints are compared; a value that is not finite
   /// is not stored.
-  /// @return the checkpoint's folder. @throws IoError; the older checkpoint then still exists or,
-  /// if only the last sync failed, the new one.
+  /// @return the checkpoint's folder. @throws IoError. The older checkpoint then still exists; if
+  /// only the last sync failed, the new one exists in its place.
   std::filesystem::path commit(std::optional<double> metric = {});
 
  private:
   FileOps& ops_;
   std::filesystem::path parent_;
-  /// The temporary folder; empty once it has its final name.
+  /// The temporary folder; empty after the folder has been renamed to its final name.
   std::filesystem::path folder_;
   Manifest manifest_;
 };
@@ -62,8 +62,8 @@ struct StoredCheckpoint {
   std::optional<double> metric;
 };
 
-/// The checkpoints whose manifest is readable and matches the folder's name, newest (highest step)
-/// first. Does not read their files. Empty if there is no such folder. @throws IoError
+/// The checkpoints whose manifest is valid and matches the folder's name, newest (highest step)
+/// first. Reads only the manifests. Empty if `parent` does not exist. @throws IoError
 [[nodiscard]] PRECAST_API std::vector<StoredCheckpoint> find_checkpoints(
     const std::filesystem::path& parent);
 

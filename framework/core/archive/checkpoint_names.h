@@ -11,7 +11,7 @@ namespace precast {
 
 /// `ckpt-0000000042`
 [[nodiscard]] std::string checkpoint_name(std::int64_t step);
-/// The step in the name of a checkpoint; nothing for any other name.
+/// The step in the name of a checkpoint; nullopt for any other name.
 [[nodiscard]] PRECAST_API std::optional<std::int64_t> checkpoint_step(const std::string& name);
 
 /// A temporary name in the folder of `checkpoint` that no other call, process or host generates:

@@ -44,7 +44,7 @@ struct Value {
 /// Receives JSON as a stream of events and keeps each value under its path, such as
 /// `files[2].size`. Parsing stops if the JSON is nested more deeply or has more values than any
 /// valid manifest, so that a malicious file needs no more memory than a valid one. A repeated key
-/// gives a second value with the same path, and is rejected.
+/// is rejected, because its path already has a value.
 class FlatJson {
  public:
   std::map<std::string, Value> values;

@@ -45,14 +45,14 @@ struct Manifest {
 /// a dot, and is not `manifest.json`. Such a name cannot refer to a file outside its folder.
 [[nodiscard]] PRECAST_API bool is_manifest_file_name(std::string_view name);
 
-/// The manifest as JSON, with a digest of that JSON. @throws std::logic_error for names, numbers or
-/// counts that parse_manifest() would reject.
+/// The manifest as JSON, with a digest of its values. @throws std::logic_error for names, numbers
+/// or counts that parse_manifest() would reject.
 [[nodiscard]] PRECAST_API std::string manifest_text(const Manifest& manifest);
 
 /// Parses a manifest strictly: one format version, no unknown or repeated key, plain and unique
-/// file names, at most kMaxManifestBytes and kMaxManifestFiles, and a matching digest. A changed
-/// byte is therefore an error, unless it changes no value. Deep nesting is rejected early and needs
-/// no memory. @param source names the file in messages.
+/// file names, at most kMaxManifestBytes and kMaxManifestFiles, and a matching digest. Every
+/// changed byte that affects a value is therefore detected. Deep nesting is rejected before it
+/// needs memory. @param source names the file in messages.
 /// @throws CheckpointError, and nothing else but std::bad_alloc
 [[nodiscard]] PRECAST_API Manifest parse_manifest(std::span<const std::byte> text,
                                                   const std::string& source);

@@ -15,8 +15,8 @@ using Kind = PickleValue::Kind;
 using Role = PickleValue::Role;
 
 constexpr std::uint64_t kMaxPickleBytes = 64'000'000;
-/// Towards kMaxPickleValues, a tensor counts as this many values, plus one for each of its sizes
-/// and strides.
+/// A tensor counts as this many values towards kMaxPickleValues, plus one for each of its sizes and
+/// strides.
 constexpr std::size_t kTensorCharge = 2;
 constexpr std::size_t kMaxShownBytes = 100;
 
@@ -111,7 +111,7 @@ class Unpickler {
       case 0x8a:  // LONG1
         long_integer();
         return true;
-      case 'G':  // BINFLOAT: not used for weights
+      case 'G':  // BINFLOAT; its value is not needed
         reader_.skip(sizeof(double));
         push(Kind::real);
         return true;
@@ -245,8 +245,8 @@ class Unpickler {
     const bool fits = (args.size() == 6 || args.size() == 7) && args[0]->kind == Kind::storage &&
                       args[1]->kind == Kind::integer;
     if (!fits) reader_.fail("pickle: expected the arguments of a tensor, got different values");
-    // Charges tensors by their number of sizes and strides, because six bytes of pickle can repeat
-    // a call whose result needs a kilobyte of memory.
+    // Without this charge, a small pickle could request much memory: six bytes can repeat a call
+    // whose result needs a kilobyte.
     stack_.charge(kTensorCharge + args[2]->items.size() + args[3]->items.size());
     auto tensor = std::make_unique<PickleValue::Tensor>();
     tensor->storage = *args[0]->storage;

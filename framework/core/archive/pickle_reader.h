@@ -55,7 +55,7 @@ struct PRECAST_API PickleValue {
 
   Kind kind = Kind::none;
   Role role = Role::none;
-  DType dtype = DType::f32;  // only of a storage_type
+  DType dtype = DType::f32;  // set only for Role::storage_type
   std::int64_t integer = 0;
   std::string_view text;  // a view of the pickle's bytes
   /// Items of a tuple or list; keys and values of a dict, alternating.
@@ -75,9 +75,9 @@ struct Pickle {
 };
 
 /// Reads the pickle (protocols 2 to 5) inside a file written by torch.save. Executes no code from
-/// the file: only opcodes and globals on an allow list are accepted. Calls of these globals give
-/// dicts, tensor descriptions or their first argument; all other results are `opaque` placeholders.
-/// The sizes of stack and memo and the number of values are limited, and numbers are checked.
+/// the file: only opcodes and globals on an allow list are accepted. A call of an allowed global
+/// returns a dict, a tensor description or its first argument; all other results are `opaque`
+/// placeholders. The stack, the memo and the number of values have limits, and numbers are checked.
 /// @param source names the file in messages. @throws CheckpointError
 [[nodiscard]] PRECAST_API Pickle parse_pickle(std::span<const std::byte> bytes,
                                               const std::string& source);

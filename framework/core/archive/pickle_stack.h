@@ -14,7 +14,7 @@ namespace precast {
 /// the pickle may be malicious. Errors are reported by ByteReader::fail(). Not thread-safe.
 class PickleStack {
  public:
-  /// Keeps references to both arguments. @param pickle gets the values
+  /// Keeps references to both arguments. @param pickle receives the values
   PickleStack(const ByteReader& reader, Pickle& pickle) : reader_(reader), pickle_(pickle) {}
 
   /// Counts `values` more values towards a limit, which bounds the memory that a small pickle can
@@ -43,7 +43,7 @@ class PickleStack {
   void remember_next() { remember(static_cast<std::uint32_t>(memo_.size())); }
   /// Pushes a value from the memo.
   void recall(std::uint32_t index);
-  /// Call after each opcode.
+  /// Fails if there are too many values or marks. Call it after each opcode.
   void check_limits() const;
 
  private:

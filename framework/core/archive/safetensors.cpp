@@ -24,8 +24,8 @@ constexpr std::size_t kAlignment = 8;
 constexpr const char* kMetadataKey = "__metadata__";
 constexpr const char* kDigestKey = "precast_xxh3_64";
 
-/// Hashes everything that parse_safetensors() returns, so that a changed byte is an error unless it
-/// changes no result.
+/// Hashes everything that parse_safetensors() returns, so that every changed byte that affects a
+/// result is detected.
 std::string digest(std::span<const TensorRecord> records,
                    const std::map<std::string, std::string>& metadata) {
   const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(),
@@ -222,7 +222,7 @@ json header_entry(const TensorRecord& record, std::uint64_t offset) {
 /// elements are aligned.
 struct Layout {
   std::vector<std::size_t> order;
-  /// The offset of each record, in the order of the records.
+  /// offsets[i] belongs to record i.
   std::vector<std::uint64_t> offsets;
 };
 

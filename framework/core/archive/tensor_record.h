@@ -42,7 +42,7 @@ struct DTypeInfo {
 /// product does not fit into 63 bits.
 [[nodiscard]] PRECAST_API std::optional<std::uint64_t> element_count(
     std::span<const std::int64_t> shape);
-/// The size in bytes of a tensor of this shape, with the same checks.
+/// The size in bytes of a tensor of this shape; nothing in the same cases.
 [[nodiscard]] PRECAST_API std::optional<std::uint64_t> byte_count(
     DType dtype, std::span<const std::int64_t> shape);
 /// The message about a name that occurs twice. @param where the file or the owner of the tensors

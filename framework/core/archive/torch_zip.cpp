@@ -236,9 +236,9 @@ void read_metadata(const ZipReader& zip, const std::string& folder, TensorArchiv
   const std::string tensors = folder + "data/";
   const std::string extra = fmt::format("{}{}{}", folder, kExtraFolder, kTorchMetadataKey);
   for (const std::string& name : zip.names()) {
-    // Reads all uncompressed entries except the tensors, not only the metadata, because read()
-    // compares each name in the directory with the name in the entry's header. Otherwise, a file in
-    // which the metadata's name is damaged would look like a file without metadata.
+    // Reads all uncompressed entries except the tensors, because read() compares each name in the
+    // directory with the name in the entry's header. If only the metadata were read, a file in
+    // which its name is damaged would look like a file without metadata.
     if (name.starts_with(tensors) || (name != extra && !zip.is_stored(name))) continue;
     const auto bytes = zip.read(name);
     if (name != extra) continue;

@@ -20,9 +20,9 @@ namespace precast {
 /// entry `extra/precast_spec`, which torch.load ignores.
 inline constexpr std::string_view kTorchMetadataKey = "precast_spec";
 
-/// Writes an OrderedDict of tensors that `torch.load(weights_only=True)` can read. Atomic; the same
-/// records give the same bytes. @param metadata only the entry with the key kTorchMetadataKey is
-/// written.
+/// Writes an OrderedDict of tensors that `torch.load(weights_only=True)` can read. Atomic. Equal
+/// records produce identical files. @param metadata only the entry with the key kTorchMetadataKey
+/// is written.
 /// @throws IoError; CheckpointError for a duplicate name.
 PRECAST_API void write_torch_zip(const std::filesystem::path& path,
                                  std::span<const TensorRecord> records,

@@ -23,8 +23,8 @@ struct TorchvisionNames {
 };
 
 /// Undoes the renaming by ffcv-imagenet's antialiasing (BlurPoolConv2d): for each `P.blur_filter`,
-/// which is left out, `P.conv.weight` becomes `P.weight` and `P.conv.bias` becomes `P.bias`. All
-/// other names stay unchanged, so that a custom model may have a layer called `conv`.
+/// `P.conv.weight` becomes `P.weight` and `P.conv.bias` becomes `P.bias`. The filters are left out.
+/// All other names stay unchanged, so that a custom model may have a layer called `conv`.
 /// @param source names the file in messages. @param spec the file's model spec, as for
 /// filtered_layers(). @throws CheckpointError if a name then occurs twice
 [[nodiscard]] PRECAST_API TorchvisionNames
@@ -36,7 +36,7 @@ torchvision_names(const std::vector<TensorRecord>& records, const std::string& s
 struct FfcvNames {
   std::vector<TensorRecord> records;
   std::size_t renamed = 0;
-  /// The memory of the records called `blur_filter`.
+  /// The values that the records called `blur_filter` view.
   std::vector<float> filters;
 
   FfcvNames() = default;
@@ -60,8 +60,8 @@ struct FfcvNames {
                                                const std::string& source);
 
 /// The names P of the layers for which there is a `P.blur_filter`.
-/// @param spec the model spec of the records' file, if it has one: only the layers that it lists as
-/// blurred then count, because a custom model may have tensors of its own called `blur_filter`.
+/// @param spec the model spec of the records' file, if it has one. Layers that it does not list as
+/// blurred are then ignored, because a custom model may have other tensors called `blur_filter`.
 [[nodiscard]] PRECAST_API std::vector<std::string> filtered_layers(
     const std::vector<TensorRecord>& records,
     const std::optional<WeightsSpec>& spec = std::nullopt);

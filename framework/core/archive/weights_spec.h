@@ -67,7 +67,7 @@ inline constexpr std::string_view kAveragesKey = "precast_averages";
                                                          const std::string& source);
 
 /// Removes the class names if the spec with them is longer than kMaxWeightsSpecBytes.
-/// @return whether it has removed them
+/// @return whether it removed them
 [[nodiscard]] PRECAST_API bool drop_long_class_names(WeightsSpec& spec);
 
 /// The metadata for a weights file with this spec: the spec, after drop_long_class_names(), and
@@ -79,7 +79,7 @@ inline constexpr std::string_view kAveragesKey = "precast_averages";
 /// precast.
 /// @throws CheckpointError if the spec is damaged
 [[nodiscard]] PRECAST_API std::optional<WeightsSpec> spec_of(const WeightsFile& file);
-/// spec_of() for the file at a path. @throws also what load_weights() throws
+/// Returns spec_of() for the file at `path`. @throws the errors of load_weights() and of spec_of()
 [[nodiscard]] PRECAST_API std::optional<WeightsSpec> read_weights_spec(
     const std::filesystem::path& path);
 

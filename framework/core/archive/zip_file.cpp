@@ -32,7 +32,7 @@ constexpr std::uint16_t kNamesAreUtf8 = 0x800;
 constexpr std::uint16_t kVersion20 = 20;
 constexpr std::uint16_t kVersion45 = 45;
 constexpr std::size_t kAlignment = 64;
-constexpr std::uint16_t kNoDate = 0x21;  // 1980-01-01, so that equal weights give equal files
+constexpr std::uint16_t kNoDate = 0x21;  // 1980-01-01: equal weights produce equal files
 
 /// Eight tables that let crc32() process eight bytes at a time (Intel's "slicing-by-8").
 constexpr auto kCrcTables = [] {

@@ -62,9 +62,8 @@ class PRECAST_API ZipReader {
 };
 
 /// Writes a zip archive of stored entries. The bytes of each entry are aligned to 64 bytes, as
-/// torch requires for memory mapping. No file appears under the final name before finish(). The
-/// same entries give the same bytes.
-/// Not thread-safe.
+/// torch requires for memory mapping. No file appears under the final name before finish(). Equal
+/// entries produce identical files. Not thread-safe.
 class PRECAST_API ZipWriter {
  public:
   /// @param zip32_limit sizes and offsets of at least this many bytes use zip64 fields; only tests

@@ -72,7 +72,7 @@ class NodeCounter final : public YAML::EventHandler {
   }
   void OnMapEnd() override {}
 
-  /// The start of the document that was read last.
+  /// The start of the last document that was parsed.
   [[nodiscard]] const YAML::Mark& start() const { return start_; }
 
  private:

@@ -49,7 +49,7 @@ struct ConfigNode::Entry {
   ConfigNode value;
 };
 
-/// A key that was given although nothing reads it with the other values of the configuration.
+/// A key that was given but has no effect with the other values of the configuration.
 struct UnreadKey {
   std::string key;
   Origin origin;
@@ -64,10 +64,10 @@ class PRECAST_API Diagnostics {
   /// `file:line:col: key: message`.
   void error(const Origin& origin, std::string_view key, std::string_view message);
   void warning(const Origin& origin, std::string_view key, std::string_view message);
-  /// A warning about a key that nothing reads and that should be removed; see unread_keys().
+  /// Warns about a key that has no effect and should be removed; see unread_keys().
   void unread(const Origin& origin, std::string_view key, std::string_view reason);
-  /// A warning about a key that this run does not read, but that is no mistake in the recipe, such
-  /// as a key of old files; see ignored_keys().
+  /// Warns about a key that has no effect in this run but is not a mistake, such as a key of old
+  /// files; see ignored_keys().
   void ignored(const Origin& origin, std::string_view key, std::string_view reason);
 
   [[nodiscard]] const std::vector<std::string>& errors() const { return errors_; }

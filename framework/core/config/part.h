@@ -16,7 +16,7 @@
 
 namespace precast {
 
-/// The part that a recipe chose, and the values that it gives to the part's options.
+/// The name of a part and the values of its options, as a recipe gives them.
 struct PRECAST_API PartSpec {
   /// A registered name.
   std::string name;
@@ -30,9 +30,9 @@ struct PRECAST_API PartSpec {
   void set(std::string_view option, std::string value);
 };
 
-/// A part of a recipe. It declares its options and, after the recipe's values have been assigned to
-/// them, makes the product. @tparam Inputs the arguments that the program passes to every part of
-/// this kind.
+/// A part that a recipe can select. It declares its options, receives their values from the recipe,
+/// and then builds the product. @tparam Inputs the arguments that the program passes to every part
+/// of this kind.
 template <typename Product, typename... Inputs>
 class Part {
  public:
@@ -49,7 +49,7 @@ class Part {
 };
 
 /// The parts of one kind, by name. One line adds a part: its name, its help and a function that
-/// makes the product. The function receives the inputs of the kind and optionally an options
+/// builds the product. The function receives the inputs of the kind and optionally an options
 /// struct, which is a type with `void options(Schema&)` and optionally a `check` like Part::check:
 ///
 ///     std::unique_ptr<Optimizer> make_lion(const OptimizerInputs&, const LionOptions&);
@@ -115,8 +115,8 @@ class PartRegistry : public Registry<Part<Product, Inputs...>> {
     Base::add(std::move(name), std::move(help), std::move(factory));
   }
 
-  /// Makes the product that `spec` describes. @throws ConfigError if the part or an option is
-  /// unknown, or if a value is invalid or missing; also what Part::make() throws.
+  /// Builds the product that `spec` describes. @throws ConfigError if the part or an option is
+  /// unknown, or if a value is invalid or missing; and the errors of Part::make().
   [[nodiscard]] std::unique_ptr<Product> make(const PartSpec& spec, Inputs... inputs) const {
     const std::unique_ptr<PartType> part = this->create(spec.name);
     Schema schema;

@@ -119,12 +119,12 @@ class PRECAST_API Schema {
   }
   /// Adds a key that exists only in old files and has no effect.
   Key& add_dead(std::string name, std::string reason);
-  /// Adds a key that nothing reads in this configuration. If the configuration contains it,
+  /// Adds a key that has no effect in this configuration. If the configuration contains it,
   /// `reason` is reported as an error, or as a warning after warn_of_unread().
   Key& add_unread(std::string name, std::string reason);
   void warn_of_unread() { unread_is_error_ = false; }
-  /// Reports, as an error or a warning like add_unread(), that the key `name` was given although
-  /// nothing reads it.
+  /// Reports, as an error or a warning like add_unread(), that the key `name` was given but has no
+  /// effect.
   void report_unread(std::string_view name, std::string_view reason,
                      Diagnostics& diagnostics) const;
   /// Adds another name for `key`. It is an error if one source gives both; a later source, such as
@@ -139,13 +139,14 @@ class PRECAST_API Schema {
   /// @param prefix put before key names in messages: "methods[1].ema".
   void apply(const ConfigNode& map, Diagnostics& diagnostics, std::string_view prefix = "");
   void apply(const Override& override, Diagnostics& diagnostics);
-  /// Reports required keys that no apply() has set. Call last. @param where shown in the message.
+  /// Reports required keys that no call of apply() has set. Call it last. @param where shown in the
+  /// message.
   /// @param prefix as above.
   void check_required(const Origin& where, Diagnostics& diagnostics,
                       std::string_view prefix = "") const;
 
   [[nodiscard]] bool contains(std::string_view name) const { return find(name) != nullptr; }
-  /// Whether the key has an effect: it is neither dead nor unread.
+  /// Whether the key has an effect, that is, was added by neither add_dead() nor add_unread().
   [[nodiscard]] bool reads(std::string_view name) const;
   [[nodiscard]] std::vector<std::string> names() const;
   /// The position at which the value of `name` was written. @throws std::logic_error for an unknown

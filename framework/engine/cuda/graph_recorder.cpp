@@ -22,8 +22,8 @@
 namespace precast::engine {
 namespace {
 
-/// Makes autocast cast weights at each use. Otherwise, the recording would read a cast that an
-/// earlier step has cached.
+/// Makes autocast cast weights at each use. Otherwise, the recording would read the cached result
+/// of a cast in an earlier step.
 class NoAutocastCache {
  public:
   NoAutocastCache() : before_(at::autocast::is_autocast_cache_enabled()) {
@@ -122,9 +122,9 @@ class Capture {
   std::unique_ptr<at::cuda::CUDAGraph> graph_;
 };
 
-/// The pool of recordings that exist together. The allocator deletes a pool when the last graph
-/// that uses it is destroyed, and the id must not be used again. Therefore, the recordings share
-/// ownership of this object.
+/// The memory pool of recordings that exist at the same time. The allocator deletes a pool when the
+/// last graph that uses it is destroyed, and the id must not be used again. Therefore, the
+/// recordings share ownership of this object.
 struct Pool {
   at::cuda::MempoolId_t id;
 };
@@ -136,7 +136,7 @@ class CudaRecording final : public GraphRecorder::Recording {
   CudaRecording(const CudaRecording&) = delete;
   CudaRecording& operator=(const CudaRecording&) = delete;
   ~CudaRecording() override {
-    // Ignoring an error here does not lose it: the next CUDA call returns it too.
+    // An error can be ignored here, because the next CUDA call also returns it.
     static_cast<void>(cudaDeviceSynchronize());
   }
 

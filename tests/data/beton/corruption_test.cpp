@@ -29,8 +29,8 @@ struct ByteRange {
   std::uint64_t end = 0;
 };
 
-/// The header, the field descriptors, the first and last 64 records, and everything from the last
-/// page to the end.
+/// The header, the field descriptors, the first and last 64 records, and everything after the
+/// pages.
 std::vector<ByteRange> metadata_ranges(const BetonReader& reader) {
   constexpr std::uint64_t kRecords = 64;
   std::vector<FieldType> types;
@@ -105,7 +105,7 @@ ReadResult read(std::span<const std::byte> bytes, const BetonReader& original) {
   }
 }
 
-/// The values to which a byte is changed: a few numbers, and the byte with each bit flipped.
+/// Damaged values for a byte: five fixed values, and the original with each bit flipped.
 std::vector<std::byte> corrupted_values(std::byte original) {
   std::vector<std::byte> all;
   for (const unsigned value : {0x00U, 0x01U, 0x7FU, 0x80U, 0xFFU})
@@ -196,12 +196,12 @@ TEST_P(CorruptionTest, WithoutChecksumsDamageNeverReadsOutOfBounds) {
   EXPECT_GT(outcomes.refused, 400U);
   const Outcomes cuts = cut_at_every_byte(file);
   EXPECT_EQ(cuts.changed, 0U) << cuts.first_change;
-  fmt::print("{}: {} damages refused, {} without effect, {} unnoticed\n", GetParam(),
+  fmt::print("{}: {} damaged files rejected, {} read unchanged, {} read with changes\n", GetParam(),
              outcomes.refused, outcomes.same, outcomes.changed);
 }
 
-/// The file as FFCV wrote it: with FFCV's pages, an unsorted allocation table, and meaningless
-/// pointers for empty values.
+/// Damages the file as FFCV wrote it: with FFCV's pages, an unsorted allocation table, and
+/// meaningless pointers for empty values.
 TEST_P(CorruptionTest, DamageInFfcvsLayoutNeverReadsOutOfBounds) {
   const auto file = golden_beton(GetParam());
   EXPECT_GT(damage_every_byte(file).refused, 400U);
@@ -269,14 +269,14 @@ TEST_F(JpegDamageTest, ChecksumsNoticeEveryFlippedBitAndEveryCut) {
   }
 }
 
-/// How much damage the decoder detects without checksums, for the table in FORMAT.md.
+/// Counts of damaged JPEGs that are decoded without checksums. FORMAT.md has a table of them.
 struct DecoderOutcomes {
   int refused = 0, same = 0, changed = 0;
 };
 
 class JpegDecoderDamageTest : public JpegDamageTest {
  protected:
-  /// Decodes `damaged` and compares it with the intact JPEG's pixels.
+  /// Decodes `damaged`, compares its pixels with those of the intact JPEG, and counts the outcome.
   void decode(const Position& position, std::span<const std::byte> damaged,
               DecoderOutcomes& outcomes) {
     const ImageRecord image = reader_.image(position.sample, 0);
@@ -294,7 +294,7 @@ class JpegDecoderDamageTest : public JpegDamageTest {
     }
   }
   static void print(const char* what, const DecoderOutcomes& o, int count) {
-    fmt::print("{}: {:.1f} % refused, {:.1f} % same pixels, {:.1f} % other pixels\n", what,
+    fmt::print("{}: {:.1f} % refused, {:.1f} % same pixels, {:.1f} % different pixels\n", what,
                100.0 * o.refused / count, 100.0 * o.same / count, 100.0 * o.changed / count);
   }
   JpegDecoder decoder_;

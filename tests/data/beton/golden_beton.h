@@ -11,9 +11,9 @@ namespace precast::test {
 
 /// The uncompressed bytes of tests/golden/beton/NAME.beton.gz, a file that FFCV wrote.
 std::vector<std::byte> golden_beton(const std::string& name);
-/// Unpacks that file into `folder`. @return its path.
+/// Writes the uncompressed NAME.beton to `folder`. @return its path.
 std::string put_golden_beton(const std::filesystem::path& folder, const std::string& name);
-/// The values that FFCV reads from that file (tests/golden/beton/expected.json).
+/// The values that FFCV reads from NAME.beton (tests/golden/beton/expected.json).
 nlohmann::json golden_beton_facts(const std::string& name);
 
 void write_bytes(const std::filesystem::path& path, std::span<const std::byte> bytes);

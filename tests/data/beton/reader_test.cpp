@@ -118,7 +118,7 @@ TEST(BetonReader, SaysThatAMissingFileIsMissing) {
               testing::ThrowsMessage<IoError>(Names("/nonexistent/a.beton")));
 }
 
-/// A golden file that a test changes in place.
+/// A copy of a golden file, which a test changes in place.
 class DamagedFile {
  public:
   explicit DamagedFile(const std::string& name) : bytes_(golden_beton(name)) {

@@ -8,10 +8,10 @@
 
 namespace precast::test {
 
-/// The reader limits for files that with_small_pages() makes.
+/// Reader limits that accept the files of with_small_pages().
 inline constexpr data::BetonLimits kSmallPages{.min_page_bytes = 64};
 
-/// Copies a `.beton` file with the smallest page size (a power of two, at least 64 bytes) into
+/// Copies a `.beton` file into pages of the smallest size (a power of two, at least 64 bytes) into
 /// which every sample fits. The copy has a few KB instead of 4 MiB, for fuzzing and for tests that
 /// change every byte.
 /// @param checksums true: with checksums, as precast writes them; false: without, as FFCV does.

@@ -10,7 +10,7 @@
 #include "data/beton/reader.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
-#include "tests/data/beton/made_beton.h"
+#include "tests/data/beton/synthetic_beton.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 
@@ -28,7 +28,7 @@ class FileWithSums : public testing::Test {
     test::write_made_beton(path_, {.samples = 20});
     bytes_ = test::read_bytes(path_);
   }
-  /// Whether a reader opens `bytes_`, and the images of all samples match their checksums.
+  /// Whether a reader accepts `bytes_`, and the images of all samples match their checksums.
   [[nodiscard]] bool passes() const {
     try {
       const BetonReader reader(bytes_, "made.beton");
@@ -183,7 +183,7 @@ TEST(FileInfo, AClassNameThatIsNotUtf8IsAnError) {
   const auto write = [](const std::string& name) {
     (void)file_info_text({.classes = {{"color", {"red", name}}}, .written = {}});
   };
-  // As replacement characters, the first two names would be equal.
+  // The message shows the bytes as escapes; replacement characters would hide their values.
   for (const auto& [name, shown] : {std::pair("\xb9\xb7", R"($'\xb9\xb7')"),
                                     {"\xc3\xa8\xff", R"($'\xc3\xa8\xff')"},
                                     {"d\\'\xb9", R"($'d\\\'\xb9')"}}) {

@@ -19,7 +19,7 @@
 #include "data/loader/loader.h"
 #include "data/transforms/pipeline.h"
 #include "tests/data/beton/golden_beton.h"
-#include "tests/data/beton/made_beton.h"
+#include "tests/data/beton/synthetic_beton.h"
 #include "tests/data/c/iterate.h"
 #include "tests/support/child.h"
 #include "tests/support/message_matchers.h"
@@ -279,7 +279,7 @@ TEST_F(PrecastDataTest, WhatDeterminesTheOrderIsReported) {
   EXPECT_NE(listed("a.txt", "0:4\n8\n"), one);
   EXPECT_EQ(resolved("subset: '0:4'").dump(), R"({"subset":"0:4"})");
   EXPECT_EQ(resolved("order: random").dump(), R"({"subset":""})");
-  // Pages of 2 MiB; FFCV's window is two pages for each sample of a batch.
+  // The file has pages of 2 MiB. FFCV's window is two pages for each of the two samples of a batch.
   EXPECT_EQ(resolved("order: quasi_random, shuffle_window_mb: ffcv").at("shuffle_window_mb"), "8");
   EXPECT_EQ(resolved("order: quasi_random, shuffle_window_mb: 5").at("shuffle_window_mb"), "4");
   EXPECT_NE(resolved("order: quasi_random").at("shuffle_window_mb"), "auto");

@@ -13,8 +13,8 @@ constexpr std::uint64_t kMebibyte = std::uint64_t{1} << 20;
 constexpr std::uint64_t kPage = 2 * kMebibyte;
 constexpr std::uint64_t kFile = 100 * kPage;
 
-/// A sample of 1 MiB for each page of the list, alternately in the first and in the second half of
-/// the page.
+/// Returns a sample of 1 MiB in each page of the list, alternately in the first and in the second
+/// half of the page.
 std::vector<FileRange> in_pages(const std::vector<std::uint64_t>& pages) {
   std::vector<FileRange> ranges;
   for (std::size_t i = 0; i < pages.size(); ++i) {

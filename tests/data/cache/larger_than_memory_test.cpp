@@ -15,7 +15,7 @@
 #include "data/beton/reader.h"
 #include "data/loader/loader.h"
 #include "data/loader/memory_plan.h"
-#include "tests/data/beton/made_beton.h"
+#include "tests/data/beton/synthetic_beton.h"
 #include "tests/support/child.h"
 #include "tests/support/temporary_folder.h"
 
@@ -93,7 +93,7 @@ void drop_from_page_cache(const fs::path& path) {
 struct Epoch {
   double images_per_second = 0;
   double read_bytes = 0;
-  /// The anonymous memory that the epoch needed in addition, as measured and as planned.
+  /// The anonymous memory that the epoch added to the process, as measured and as planned.
   double anonymous_bytes = 0;
   double planned_bytes = 0;
 };
@@ -127,7 +127,8 @@ Epoch load_epoch(const fs::path& path, BlobAccess access, const std::string& ord
   return epoch;
 }
 
-/// Runs `body` in a child process that belongs to the group. @return nothing if the process failed.
+/// Runs `body` in a child process that belongs to the group. @return its result, or nothing if the
+/// process failed.
 std::optional<Epoch> in_group(const MemoryGroup& group, const std::function<Epoch()>& body) {
   const auto epoch = test::shared_with_children<Epoch>();
   test::Child child([&] {
@@ -167,7 +168,7 @@ TEST(LargerThanMemoryTest, TheProcessCacheKeepsItsBudgetAndEachAccessReadsTheFil
   const auto mapped = run(BlobAccess::mapped, "random");
   ASSERT_TRUE(cached && mapped);
   show("quasi_random, process cache", *cached);
-  if (direct) show("the same, O_DIRECT", *direct);
+  if (direct) show("quasi_random, process cache, O_DIRECT", *direct);
   show("random, mapped", *mapped);
   // 8 MiB for thread stacks and unused heap memory.
   EXPECT_LE(cached->anonymous_bytes, cached->planned_bytes + 8.0 * kMebibyte);

@@ -111,7 +111,7 @@ TEST_F(ReadAheadTest, FromTheFirstMissingSampleOnAsksForAllOfThem) {
   if (!evicted_) GTEST_SKIP() << "this file system keeps all files in memory";
   for (std::int64_t i = 0; i < 100; ++i)
     ASSERT_EQ(file.bytes()[range_of(i).begin],
-              std::byte{'x'});  // The kernel also reads the next bytes.
+              std::byte{'x'});  // The kernel also reads the following bytes.
   ReadAhead ahead(file, ranges_of, 0, kSamples);
   for (std::int64_t i = 0; i < kSamples; ++i) ahead.advance_to(i);
   EXPECT_GT(ahead.requested(), 0);

@@ -1,5 +1,5 @@
-// Compares JpegDecoder with precast's baseline decoder to JpegDecoder with libjpeg-turbo only,
-// which is the reference.
+// Compares a JpegDecoder that uses precast's baseline decoder with one that uses only
+// libjpeg-turbo, the reference.
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -8,12 +8,12 @@
 #include "data/decode/baseline_header.h"
 #include "data/decode/jpeg_decoder.h"
 #include "framework/core/error.h"
-#include "tests/data/decode/made_jpeg.h"
+#include "tests/data/decode/synthetic_jpeg.h"
 
 namespace precast::data {
 namespace {
 
-using Kind = test::MadeJpeg;
+using Kind = test::SyntheticJpeg;
 using test::copy_of;
 using test::cut;
 using test::encode;

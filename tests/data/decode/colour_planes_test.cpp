@@ -1,5 +1,5 @@
-// Tests the colour conversion for every input and the decoding of regions as planes, on every
-// instruction set.
+// On every instruction set, tests the colour conversion of every input, and the decoding of regions
+// as planes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 #include "data/decode/jpeg_decoder.h"
 #include "data/decode/pixel_kernels.h"
-#include "tests/data/decode/made_jpeg.h"
+#include "tests/data/decode/synthetic_jpeg.h"
 #include "tests/support/simd_targets.h"
 
 namespace precast::data {
@@ -17,7 +17,7 @@ namespace {
 
 using test::copy_of;
 using test::encode;
-using test::MadeJpeg;
+using test::SyntheticJpeg;
 
 using Pixels = std::vector<std::uint8_t>;
 
@@ -63,13 +63,14 @@ TEST(ColourKernels, EveryColourIsThatOfLibjpeg) {
   }
 }
 
-/// With and without checkpoints. Images that libjpeg decodes are interleaved, not planar.
+/// Decodes with and without checkpoints. libjpeg's pixels are interleaved instead of planar.
 TEST(DecodedPlanes, HaveThePixelsOfDecode) {
-  for (const MadeJpeg& kind :
-       {MadeJpeg{.height = 129, .width = 195}, MadeJpeg{.height = 97, .width = 130, .rows = 1},
-        MadeJpeg{.height = 97, .width = 130, .columns = 1, .rows = 1},
-        MadeJpeg{.height = 61, .width = 67, .columns = 0},
-        MadeJpeg{.height = 61, .width = 67, .progressive = true}}) {
+  for (const SyntheticJpeg& kind :
+       {SyntheticJpeg{.height = 129, .width = 195},
+        SyntheticJpeg{.height = 97, .width = 130, .rows = 1},
+        SyntheticJpeg{.height = 97, .width = 130, .columns = 1, .rows = 1},
+        SyntheticJpeg{.height = 61, .width = 67, .columns = 0},
+        SyntheticJpeg{.height = 61, .width = 67, .progressive = true}}) {
     const std::vector<std::byte> jpeg = encode(kind);
     test::for_each_simd_target([&](const char* target) {
       SCOPED_TRACE(target);

@@ -17,13 +17,14 @@ namespace precast::data {
 namespace {
 
 bool equal(const ImageView& a, const ImageView& b) {
+  if (a.height != b.height || a.width != b.width) return false;
   for (int y = 0; y < a.height; ++y) {
     if (!std::equal(a.row(y), a.row(y) + std::ptrdiff_t{3} * a.width, b.row(y))) return false;
   }
-  return a.height == b.height && a.width == b.width;
+  return true;
 }
 
-/// Alternates between crops as in training, arbitrary rectangles, and rectangles that touch an
+/// Returns, in turn, a crop as in training, an arbitrary rectangle, and a rectangle that touches an
 /// edge.
 Rect choose(int height, int width, std::uint64_t trial) {
   RandomStream random(5, 0, trial, RandomUse::test);

@@ -23,13 +23,13 @@ constexpr char kFingerprint[] = "0123456789abcdef";
 constexpr std::uint64_t kSamples = 150;
 constexpr std::uint64_t kBlocks = 3;
 constexpr std::size_t kInterval = 4;
-/// Positions and sizes as FORMAT.md gives them. @{
+/// Positions and sizes from FORMAT.md. @{
 constexpr std::uint64_t kHeaderBytes = 48;
 constexpr std::uint64_t kHashAt = 8, kIntervalAt = 24, kTableAt = 40;
 constexpr std::uint64_t kEntryBytes = 16;
 /// @}
 
-/// The checkpoints of a sample, between 0 and 6 of them.
+/// The 0 to 6 checkpoints of a sample.
 std::vector<std::uint64_t> points_of(std::uint64_t sample) {
   std::vector<std::uint64_t> points(sample * 5 % 7);
   for (std::size_t i = 0; i < points.size(); ++i) points[i] = sample * 1000 + i;
@@ -75,7 +75,7 @@ class JpegSidecarTest : public ::testing::Test {
     std::unique_ptr<JpegSidecar> sidecar;
     JpegSidecar* operator->() const { return sidecar.get(); }
   };
-  /// @param change changes a copy of the valid bytes.
+  /// Opens a copy of the valid bytes after `change` has modified it.
   [[nodiscard]] Changed changed(const std::function<void(Bytes&)>& change) const {
     Bytes bytes = good_;
     change(bytes);
@@ -87,7 +87,7 @@ class JpegSidecarTest : public ::testing::Test {
     return opened;
   }
 
-  /// Recomputes all hashes, so that the changes pass as valid data, as in a crafted file.
+  /// Recomputes all hashes, as in a crafted file, so that they do not reveal the changes.
   void correct_hashes(Bytes& bytes) const {
     for (std::uint64_t block = 0; block < kBlocks; ++block) {
       const std::span all(bytes);

@@ -10,7 +10,7 @@
 #include "data/decode/baseline_decoder.h"
 #include "data/decode/jpeg_decoder.h"
 #include "framework/core/error.h"
-#include "tests/data/decode/made_jpeg.h"
+#include "tests/data/decode/synthetic_jpeg.h"
 #include "tests/support/simd_targets.h"
 
 namespace precast::data {
@@ -19,11 +19,11 @@ namespace {
 using test::copy_of;
 using test::cut;
 using test::encode;
-using test::MadeJpeg;
+using test::SyntheticJpeg;
 
 using Pixels = std::vector<std::uint8_t>;
 
-/// Every number of lanes and every size of the lookup table (in bits of its index).
+/// {lanes, bits that index the lookup table}: each allowed number of both occurs.
 const std::vector<LaneShape> kShapes = {{1, 12}, {2, 10}, {3, 11}, {3, 12}, {4, 11}};
 
 /// A decoder that has already seen the tables of an image, so that it decodes the next image in
@@ -56,15 +56,16 @@ class LaneDecoder {
   std::size_t interval_;
 };
 
-Pixels decode_by_libjpeg(const std::vector<std::byte>& jpeg, const MadeJpeg& kind, bool accurate) {
+Pixels decode_by_libjpeg(const std::vector<std::byte>& jpeg, const SyntheticJpeg& kind,
+                         bool accurate) {
   JpegDecoder libjpeg({.accurate_dct = accurate, .libjpeg_only = true});
   return copy_of(libjpeg.decode(jpeg, kind.height, kind.width, {0, 0, kind.height, kind.width}));
 }
 
-class LanesTest : public ::testing::TestWithParam<MadeJpeg> {};
+class LanesTest : public ::testing::TestWithParam<SyntheticJpeg> {};
 
 TEST_P(LanesTest, PixelsAreThoseOfLibjpeg) {
-  const MadeJpeg kind = GetParam();
+  const SyntheticJpeg kind = GetParam();
   const std::vector<std::byte> jpeg = encode(kind);
   const Pixels whole = decode_by_libjpeg(jpeg, kind, false);
   const Pixels accurate = decode_by_libjpeg(jpeg, kind, true);
@@ -90,21 +91,23 @@ TEST_P(LanesTest, PixelsAreThoseOfLibjpeg) {
 
 INSTANTIATE_TEST_SUITE_P(
     Kinds, LanesTest,
-    ::testing::Values(MadeJpeg{.height = 64, .width = 64}, MadeJpeg{.height = 129, .width = 95},
-                      MadeJpeg{.height = 8, .width = 8}, MadeJpeg{.height = 9, .width = 300},
-                      MadeJpeg{.height = 97, .width = 130, .columns = 2, .rows = 1},
-                      MadeJpeg{.height = 97, .width = 130, .columns = 1, .rows = 1},
-                      MadeJpeg{.height = 61, .width = 67, .columns = 0},
-                      MadeJpeg{.height = 61, .width = 67, .quality = 100, .noise = 150},
-                      MadeJpeg{.height = 61, .width = 167, .quality = 1, .noise = 0},
-                      MadeJpeg{.height = 61, .width = 167, .noise = 0},
-                      MadeJpeg{.height = 75, .width = 83, .quality = 30, .optimized = true},
-                      MadeJpeg{.height = 75, .width = 83, .quality = 99, .optimized = true}));
+    ::testing::Values(SyntheticJpeg{.height = 64, .width = 64},
+                      SyntheticJpeg{.height = 129, .width = 95},
+                      SyntheticJpeg{.height = 8, .width = 8},
+                      SyntheticJpeg{.height = 9, .width = 300},
+                      SyntheticJpeg{.height = 97, .width = 130, .columns = 2, .rows = 1},
+                      SyntheticJpeg{.height = 97, .width = 130, .columns = 1, .rows = 1},
+                      SyntheticJpeg{.height = 61, .width = 67, .columns = 0},
+                      SyntheticJpeg{.height = 61, .width = 67, .quality = 100, .noise = 150},
+                      SyntheticJpeg{.height = 61, .width = 167, .quality = 1, .noise = 0},
+                      SyntheticJpeg{.height = 61, .width = 167, .noise = 0},
+                      SyntheticJpeg{.height = 75, .width = 83, .quality = 30, .optimized = true},
+                      SyntheticJpeg{.height = 75, .width = 83, .quality = 99, .optimized = true}));
 
 /// An image with more rows of MCUs, and an image with longer rows, than in the other tests.
 TEST(Lanes, LargeAndWideImagesAreThoseOfLibjpeg) {
-  for (const MadeJpeg& kind : {MadeJpeg{.height = 700, .width = 600, .noise = 20},
-                               MadeJpeg{.height = 40, .width = 22'000, .quality = 60}}) {
+  for (const SyntheticJpeg& kind : {SyntheticJpeg{.height = 700, .width = 600, .noise = 20},
+                                    SyntheticJpeg{.height = 40, .width = 22'000, .quality = 60}}) {
     const std::vector<std::byte> jpeg = encode(kind);
     const Pixels whole = decode_by_libjpeg(jpeg, kind, false);
     LaneDecoder lanes({3, 12}, jpeg, 8);
@@ -115,10 +118,10 @@ TEST(Lanes, LargeAndWideImagesAreThoseOfLibjpeg) {
   }
 }
 
-constexpr MadeJpeg kDamaged{.height = 80, .width = 150, .quality = 60};
+constexpr SyntheticJpeg kDamaged{.height = 80, .width = 150, .quality = 60};
 const Rect kWhole{0, 0, kDamaged.height, kDamaged.width};
 
-/// Changes bits all over a scan, and decodes it with the checkpoints of the intact scan.
+/// Changes bits throughout a scan, and decodes it with the checkpoints of the intact scan.
 TEST(LanesOnDamage, ChangedBitsGiveWhatLibjpegGivesOrNothing) {
   const std::vector<std::byte> good = encode(kDamaged);
   const std::size_t scan = parse_baseline_header(good)->scan_begin;
@@ -138,7 +141,7 @@ TEST(LanesOnDamage, ChangedBitsGiveWhatLibjpegGivesOrNothing) {
         ASSERT_EQ(lanes.decode(good, kWhole), expected) << "after " << bit;
       }
     }
-    // Changes of some bits, such as those of AC coefficients, leave a valid scan.
+    // Some changed scans are still valid, for example if the bit belongs to an AC coefficient.
     EXPECT_GT(taken, 100U);
   }
 }

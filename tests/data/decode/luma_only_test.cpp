@@ -3,13 +3,13 @@
 
 #include "data/decode/jpeg_decoder.h"
 #include "framework/core/error.h"
-#include "tests/data/decode/made_jpeg.h"
+#include "tests/data/decode/synthetic_jpeg.h"
 
 namespace precast::data {
 namespace {
 
 using test::JpegKind;
-using test::MadeJpeg;
+using test::SyntheticJpeg;
 
 /// The complete image as libjpeg decodes it to grey, with each value repeated three times.
 std::vector<std::uint8_t> grey_by_libjpeg(const std::vector<std::byte>& file, bool accurate) {
@@ -33,7 +33,7 @@ std::vector<std::uint8_t> grey_by_libjpeg(const std::vector<std::byte>& file, bo
   return pixels;
 }
 
-void expect_libjpegs(const std::vector<std::byte>& file, const MadeJpeg& kind, bool own) {
+void expect_libjpegs(const std::vector<std::byte>& file, const SyntheticJpeg& kind, bool own) {
   for (const bool accurate : {false, true}) {
     const std::vector<std::uint8_t> whole = grey_by_libjpeg(file, accurate);
     JpegDecoder decoder({.accurate_dct = accurate, .luma_only = true});
@@ -62,7 +62,7 @@ void expect_libjpegs(const std::vector<std::byte>& file, const MadeJpeg& kind, b
   }
 }
 
-class LumaOfMadeJpegs : public ::testing::TestWithParam<MadeJpeg> {};
+class LumaOfMadeJpegs : public ::testing::TestWithParam<SyntheticJpeg> {};
 
 TEST_P(LumaOfMadeJpegs, IsLibjpegsGreyOfEveryRegion) {
   expect_libjpegs(test::encode(GetParam()), GetParam(),
@@ -70,15 +70,17 @@ TEST_P(LumaOfMadeJpegs, IsLibjpegsGreyOfEveryRegion) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, LumaOfMadeJpegs,
-                         ::testing::Values(MadeJpeg{}, MadeJpeg{.height = 119, .width = 203},
-                                           MadeJpeg{.columns = 1, .rows = 1},
-                                           MadeJpeg{.width = 77, .columns = 2, .rows = 1},
-                                           MadeJpeg{.columns = 0}, MadeJpeg{.optimized = true},
-                                           MadeJpeg{.restart_interval = 3},
-                                           MadeJpeg{.height = 90, .progressive = true}));
+                         ::testing::Values(SyntheticJpeg{},
+                                           SyntheticJpeg{.height = 119, .width = 203},
+                                           SyntheticJpeg{.columns = 1, .rows = 1},
+                                           SyntheticJpeg{.width = 77, .columns = 2, .rows = 1},
+                                           SyntheticJpeg{.columns = 0},
+                                           SyntheticJpeg{.optimized = true},
+                                           SyntheticJpeg{.restart_interval = 3},
+                                           SyntheticJpeg{.height = 90, .progressive = true}));
 
 TEST(LumaOnly, ColoursThatAreStoredAsRgbGiveTheirLumaAndCmykIsRefused) {
-  const MadeJpeg kind{.height = 40, .width = 48};
+  const SyntheticJpeg kind{.height = 40, .width = 48};
   const auto rgb =
       test::encode_jpeg(test::noisy_samples(kind, 3), kind.height, kind.width, 3,
                         [](jpeg_compress_struct& state) { jpeg_set_colorspace(&state, JCS_RGB); });

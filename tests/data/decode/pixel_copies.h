@@ -9,7 +9,7 @@
 
 namespace precast::test {
 
-/// Copies of pixels, three bytes for each. @{
+/// Copies pixels into a vector, three bytes per pixel. @{
 inline std::vector<std::uint8_t> copy_of(const data::ImageView& view) {
   std::vector<std::uint8_t> pixels;
   for (int y = 0; y < view.height; ++y)
@@ -32,7 +32,7 @@ inline std::vector<std::uint8_t> copy_of(const data::DecodedPixels& pixels) {
 }
 /// @}
 
-/// The region of an image that is `width` pixels wide.
+/// Cuts a region out of `pixels`, an image that is `width` pixels wide.
 inline std::vector<std::uint8_t> cut(const std::vector<std::uint8_t>& pixels, int width,
                                      const data::Rect& region) {
   const std::ptrdiff_t stride = std::ptrdiff_t{width} * 3;

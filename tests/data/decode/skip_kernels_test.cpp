@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kScanBytes = 4096;
 
-/// A random Huffman table: the code lengths and symbols are random, but valid in a file.
+/// A Huffman table with random code lengths and symbols, such as a JPEG file may contain.
 struct RandomTable {
   std::vector<std::uint8_t> counts = std::vector<std::uint8_t>(16);
   std::vector<std::uint8_t> symbols;
@@ -60,7 +60,7 @@ RandomTable random_table(RandomStream& random, HuffmanTable::Kind kind, std::siz
   return made;
 }
 
-/// The scan of a grey image, whose MCUs have one block. It begins at `first`.
+/// The state at `first`, the beginning of a scan of a grey image, whose MCUs have one block each.
 ScanState state_of(const RandomTable& dc, const RandomTable& ac, const std::uint8_t* first) {
   ScanState state;
   state.reader.start(first, 0);
@@ -71,10 +71,10 @@ ScanState state_of(const RandomTable& dc, const RandomTable& ac, const std::uint
 }
 
 struct Blocks {
-  int in_order = 0, damaged = 0;
+  int intact = 0, damaged = 0;
 };
 
-/// Decodes and skips the same bits, up to the first damage.
+/// Decodes and skips the same MCUs, up to the first damage, and compares the states after each.
 void compare(const RandomTable& dc, const RandomTable& ac, const std::uint8_t* first,
              Blocks& blocks) {
   ScanState decoding = state_of(dc, ac, first), skipping = state_of(dc, ac, first);
@@ -85,7 +85,7 @@ void compare(const RandomTable& dc, const RandomTable& ac, const std::uint8_t* f
     const ScanProgress decoded = decode_mcus(decoding, 1, JpegDct::ifast, targets);
     const ScanProgress skipped = skip_mcus(skipping, 1);
     ASSERT_EQ(skipped.damaged, decoded.damaged);
-    ++(decoded.damaged ? blocks.damaged : blocks.in_order);
+    ++(decoded.damaged ? blocks.damaged : blocks.intact);
     if (decoded.damaged) return;
     ASSERT_EQ(skipping.reader.position(first), decoding.reader.position(first));
     ASSERT_EQ(skipping.dc, decoding.dc);
@@ -106,11 +106,11 @@ TEST(SkipKernels, ReadingOverABlockEndsWhereDecodingItDoes) {
       ASSERT_FALSE(HasFatalFailure());
     }
   }
-  EXPECT_GT(blocks.in_order, 50'000);
+  EXPECT_GT(blocks.intact, 50'000);
   EXPECT_GT(blocks.damaged, 10'000);
 }
 
-/// Writes bits as a scan contains them: from the most significant bit on.
+/// Writes bits in the order of a scan: the most significant bit of each byte first.
 class BitWriter {
  public:
   void put(std::uint32_t bits, unsigned count) {
@@ -191,8 +191,8 @@ class RandomScan {
     return state;
   }
 
-  /// The end of the last MCU, found by decoding all MCUs; none if an MCU is damaged or extends past
-  /// the end of the scan.
+  /// The end of the last MCU, found by decoding all MCUs; nothing if an MCU is damaged or extends
+  /// past the end of the scan.
   [[nodiscard]] std::optional<std::size_t> end_by_decoding() const {
     ScanState decoding = state();
     std::array<std::uint8_t, 64> samples;
@@ -228,7 +228,7 @@ class RandomScan {
 };
 
 TEST(SkipKernels, AScanReadInTwoPlacesEndsWhereDecodingItDoes) {
-  int in_order = 0;
+  int intact = 0;
   for (std::uint64_t round = 0; round < 200; ++round) {
     SCOPED_TRACE(round);
     RandomStream random(23, 0, round, RandomUse::test);
@@ -246,12 +246,12 @@ TEST(SkipKernels, AScanReadInTwoPlacesEndsWhereDecodingItDoes) {
       byte ^= bit;
       const auto end = scan.end_by_decoding();
       ASSERT_EQ(scan.end_by_skipping(), end);
-      in_order += end.has_value() ? 1 : 0;
+      intact += end.has_value() ? 1 : 0;
       byte ^= bit;
     }
   }
-  // Some flipped bits only change a coefficient.
-  EXPECT_GT(in_order, 1000);
+  // If a flipped bit only changes a coefficient, the scan is still valid.
+  EXPECT_GT(intact, 1000);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Reads datasets from a TLS server (tests/support/range_server.py). The test makes the certificate
-// of the server.
+// Reads datasets from a TLS server (tests/support/range_server.py). The test creates the
+// server's certificate.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 
 #include "data/beton/reader.h"
 #include "framework/core/error.h"
-#include "tests/data/beton/made_beton.h"
+#include "tests/data/beton/synthetic_beton.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/program.h"
 #include "tests/support/range_server.h"

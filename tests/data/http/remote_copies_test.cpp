@@ -1,5 +1,5 @@
-// Tests when the local copy of a remote file is used again: with another URL, and without the
-// server.
+// Tests when the local copy of a remote file is reused: under another URL, and while the server
+// does not respond.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -19,7 +19,7 @@
 #include "data/http/remote_store.h"
 #include "data/loader/loader.h"
 #include "framework/core/error.h"
-#include "tests/data/beton/made_beton.h"
+#include "tests/data/beton/synthetic_beton.h"
 #include "tests/data/loader/batch_hash.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/range_server.h"
@@ -36,7 +36,7 @@ class RemoteCopiesTest : public ::testing::Test {
     write({});
     server_.emplace(file_);
   }
-  void write(test::MadeBeton made) const {
+  void write(test::SyntheticBeton made) const {
     made.samples = 50;
     made.width = made.height = 40;
     test::write_made_beton(file_, made);

@@ -25,7 +25,7 @@
 #include "data/loader/loader.h"
 #include "data/loader/preload.h"
 #include "framework/core/error.h"
-#include "tests/data/beton/made_beton.h"
+#include "tests/data/beton/synthetic_beton.h"
 #include "tests/data/loader/batch_hash.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/paths.h"
@@ -196,8 +196,8 @@ TEST_F(RemoteFileTest, ALoaderThatWaitsForAServerCanBeDestroyed) {
 
 TEST_F(RemoteFileTest, ALoaderThatWaitsForALockCanBeDestroyed) {
   const BetonReader remote = open();
-  // Takes the lock like another process that fetches: locks of separately opened files exclude each
-  // other.
+  // Takes the lock that another fetching process would take. OFD locks of separately opened files
+  // exclude each other even within one process.
   const int fd = ::open((remote.remotes().at(0)->folder() / "data").c_str(), O_RDWR | O_CLOEXEC);
   struct flock whole {};
   whole.l_type = F_WRLCK;
@@ -356,7 +356,7 @@ TEST_F(RemoteFileTest, AnswersOtherThanTheRangeAreErrors) {
 
 TEST_F(RemoteFileTest, AFileThatIsReplacedDuringThePassIsAnError) {
   auto written = std::filesystem::last_write_time(file_);
-  const auto write = [&](const test::MadeBeton& made) {
+  const auto write = [&](const test::SyntheticBeton& made) {
     test::write_made_beton(file_, made);
     std::filesystem::last_write_time(file_, written += std::chrono::hours(1));
   };
@@ -368,7 +368,7 @@ TEST_F(RemoteFileTest, AFileThatIsReplacedDuringThePassIsAnError) {
       EXPECT_FALSE(remote.blob(0, 0).empty());
       write({.samples = kSamples + more, .width = 40, .height = 40, .sorted = true});
       LoaderOptions options = loader_options(remote);
-      options.on_corrupt = OnCorrupt::replace;  // covers only damaged samples
+      options.on_corrupt = OnCorrupt::replace;  // applies only to damaged samples
       Loader loader(remote, standard_train_pipeline(), options);
       EXPECT_THAT(
           [&] { hashes_of_pass(loader, {.epoch = 1, .image_size_px = 16}); },
@@ -473,7 +473,7 @@ TEST_F(RemoteFileTest, ASignalEndsCommandsThatWaitForAServer) {
       fmt::format("[{}, {}]", local.blob_offset(0, 0), local.pages_end() - 1);
   const std::filesystem::path outputs = folder_ / "outputs";
   std::filesystem::create_directory(outputs);
-  /// @param delayed the bytes for which the server does not respond
+  /// @param delayed the range of bytes that the server delays by 600 s
   const auto run = [&](const std::string& command, const std::string& delayed,
                        const std::string& argument) {
     server_.emplace(file_);

@@ -64,7 +64,8 @@ void expect_nearest_even(std::uint16_t bits, double exact, Value value) {
   }
 }
 
-/// ImageNet's options; options for which the formula `line` is not exact; tiny and huge results.
+/// ImageNet's options, options for which Formula::line is not exact, options that give tiny or huge
+/// results, and random options.
 std::vector<NormalizeOptions> all_options() {
   std::vector<NormalizeOptions> options = {
       {},
@@ -86,7 +87,7 @@ std::vector<NormalizeOptions> all_options() {
   return options;
 }
 
-/// The float32 result that a torch tensor would have.
+/// The result of the same computation on a float32 tensor in torch.
 float expected_value(const NormalizeOptions& options, std::uint8_t pixel, std::size_t c) {
   const volatile float difference = static_cast<float>(pixel) - static_cast<float>(options.mean[c]);
   return difference / static_cast<float>(options.std[c]);

@@ -1,4 +1,4 @@
-// Tests the JPEG index that write_dataset() makes.
+// Tests the JPEG index that write_dataset() writes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ using Bytes = std::vector<std::byte>;
 constexpr std::uint64_t kSamples = 150;
 constexpr std::size_t kInterval = 2;
 
-/// Every kind of image, of different sizes.
+/// Returns image files of every kind and of different sizes, depending on `i`.
 Bytes image_file(std::uint64_t i) {
   const auto side = static_cast<int>(20 + i * 7 % 90);
   const Image image = test::gradient(side, side + 13, static_cast<int>(i));
@@ -68,7 +68,7 @@ class WriteIndexTest : public ::testing::Test {
         options);
   }
 
-  /// The bytes of the index that `precast index` makes.
+  /// The bytes of the index that `precast index` would write.
   [[nodiscard]] Bytes indexed_again(IndexSummary& summary) const {
     const BetonReader reader(path_);
     const auto index = index_dataset(reader, reader.first_field(FieldType::image), kInterval,

@@ -21,7 +21,7 @@ inline unsigned long hash(const data::HostBatch& batch) {
   return crc;
 }
 
-/// The hash of every batch of a pass.
+/// Runs a pass. @return the hash of each batch.
 inline std::vector<unsigned long> hashes_of_pass(data::Loader& loader,
                                                  const EpochRequest& request) {
   loader.begin_epoch(request);

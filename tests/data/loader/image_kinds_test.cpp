@@ -121,7 +121,7 @@ std::vector<Value> labels(std::size_t count) {
   return values;
 }
 
-/// Five images of different sizes, in files that `encode` makes.
+/// Five images of different sizes, each encoded as a file by `encode`.
 template <typename Encode>
 std::vector<Value> files(Encode encode) {
   std::vector<Value> values;
@@ -286,6 +286,17 @@ TEST_F(ImageKindsTest, MasksFollowPixels) {
   EXPECT_THROW((void)pass(wrong, pipeline), ConfigError);
 }
 
+TEST_F(ImageKindsTest, AMaskThatIsAJpegIsRefused) {
+  const auto images = files([](const Image& image) { return test::png_file(image); });
+  const std::vector<Column> columns = {{"image", "image", images}, {"mask", "image", images}};
+  const Pipeline pipeline = parsed_pipeline("{image: , mask: {geometry_of: image}}");
+  const BetonReader raw(write(folder_ / "raw.beton", columns));
+  EXPECT_NO_THROW((void)pass(raw, pipeline));
+  const BetonReader jpegs(write(folder_ / "jpg.beton", columns, ImageWriteMode::jpg));
+  EXPECT_THAT([&] { (void)pass(jpegs, pipeline); },
+              ThrowsMessage<ConfigError>(Names("sample 0", "'mask'", "JPEG", "raw")));
+}
+
 TEST_F(ImageKindsTest, OneChannelIsTheLumaOfTheResizedPixels) {
   const auto values = files([](const Image& image) { return test::png_file(image); });
   const BetonReader reader(write(folder_ / "x.beton", {{"image", "image", values}}));
@@ -372,7 +383,7 @@ TEST(SetChannels, ReportsWhatDoesNotFitAtItsPlace) {
   EXPECT_THAT(errors("[channels: {count: 1}]", 3),
               ElementsAre(Names("r.yaml:1:9", "pipeline.train[0]", 3, "model.in_channels: 1")));
   EXPECT_THAT(errors("[channels: {count: 1}, normalize]", 1), ElementsAre());
-  // Only outputs that are inputs of the model need the number of channels of the model.
+  // Only the model's inputs must have the model's number of channels.
   const std::string two = "{a: [center_crop], b: [center_crop, channels: {count: 1}]}";
   EXPECT_THAT(errors(two, 3), ElementsAre());
   EXPECT_THAT(errors(two, 3, {"a", "b"}), ElementsAre(Names("pipeline.train.b[1]")));

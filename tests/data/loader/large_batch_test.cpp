@@ -7,7 +7,7 @@
 #include "data/beton/reader.h"
 #include "data/loader/loader.h"
 #include "data/loader/memory_plan.h"
-#include "tests/data/beton/made_beton.h"
+#include "tests/data/beton/synthetic_beton.h"
 #include "tests/data/loader/batch_hash.h"
 #include "tests/support/temporary_folder.h"
 

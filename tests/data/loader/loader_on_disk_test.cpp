@@ -12,7 +12,7 @@
 #include "data/loader/preload.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
-#include "tests/data/beton/made_beton.h"
+#include "tests/data/beton/synthetic_beton.h"
 #include "tests/data/loader/batch_hash.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"

@@ -11,7 +11,7 @@
 #include "framework/core/error.h"
 #include "framework/core/rng.h"
 #include "tests/data/beton/golden_beton.h"
-#include "tests/data/beton/made_beton.h"
+#include "tests/data/beton/synthetic_beton.h"
 #include "tests/support/temporary_folder.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

@@ -9,7 +9,7 @@
 namespace precast::data {
 namespace {
 
-/// An order of one sample, with the id seed + epoch. Counts the calls of ids().
+/// An order of one sample, whose id is seed + epoch. Counts the calls of ids().
 class EpochOrder final : public SampleOrder {
  public:
   [[nodiscard]] std::uint64_t size() const override { return 1; }
@@ -37,7 +37,7 @@ TEST(OrderAheadTest, AnotherEpochIsMadeWhenItIsAskedFor) {
   ahead.prepare(3);
   EXPECT_EQ(ahead.take(7), std::vector<std::uint64_t>{107});
   EXPECT_EQ(ahead.take(3), std::vector<std::uint64_t>{103})
-      << "the order that was prepared must not be mixed up with another epoch";
+      << "the prepared order must not be returned for another epoch";
 }
 
 TEST(OrderAheadTest, SmallOrdersAreMadeWhenTheyAreAskedFor) {

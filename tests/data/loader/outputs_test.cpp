@@ -142,7 +142,7 @@ TEST_F(OutputsTest, ViewsOfAFieldDrawTheirOwnNumbersAndTheFirstThoseOfAList) {
 }
 
 TEST_F(OutputsTest, AnotherTransformLeavesTheDrawsOfTheRest) {
-  // A `solarize` that changes nothing does not affect the random draws of other transforms,
+  // A transform that changes nothing does not affect the random draws of the other transforms,
   // wherever it is in the list.
   const PassBytes plain = pass("[random_resized_crop, horizontal_flip, cutout: {crop_size: 8}]");
   const PassBytes more = pass(
@@ -242,7 +242,7 @@ TEST_F(OutputsTest, ConvertAndNormalizeSayWhatComesOut) {
 TEST_F(OutputsTest, AListThatConvertsImagesToAnotherTypeIsAnError) {
   EXPECT_EQ(pass("[convert: {type: f16}]").types.at("image"), ElementType::f16);
   EXPECT_THAT(config_error("[convert: {type: i64}]"),
-              Names("pipeline: image", "pipeline: mask_image", "convert", reader_->path()));
+              Names("pipeline: image", "pipeline: mask_image", "convert", "i64", reader_->path()));
 }
 
 TEST_F(OutputsTest, WhatDoesNotFitTheFileIsReportedAtOnce) {

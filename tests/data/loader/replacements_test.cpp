@@ -11,7 +11,7 @@
 #include "data/loader/loader.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
-#include "tests/data/beton/made_beton.h"
+#include "tests/data/beton/synthetic_beton.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"

@@ -13,7 +13,7 @@
 #include "data/transforms/fixed_crop.h"
 #include "framework/core/archive/npy.h"
 #include "tests/data/beton/golden_beton.h"
-#include "tests/data/decode/made_jpeg.h"
+#include "tests/data/decode/synthetic_jpeg.h"
 #include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
@@ -33,7 +33,7 @@ class FfcvPixelsTest : public ::testing::TestWithParam<const char*> {
     field_ = reader_->first_field(FieldType::image);
   }
 
-  /// The largest difference from `expected`, the pixels of one image, in levels.
+  /// Decodes a sample. @return the largest difference of a value from `expected`, in levels.
   int difference(const ImagePipeline& pipeline, std::uint64_t sample, int size_px,
                  const std::byte* expected) {
     std::vector<std::uint8_t> pixels(static_cast<std::size_t>(size_px * size_px) * 3);
@@ -88,7 +88,8 @@ INSTANTIATE_TEST_SUITE_P(Files, FfcvPixelsTest,
 /// Loads regions of one JPEG: without an index, while an index is filled, then with this index.
 class LoadedJpeg {
  public:
-  LoadedJpeg(const test::MadeJpeg& kind, int channels) : kind_(kind), file_(test::encode(kind)) {
+  LoadedJpeg(const test::SyntheticJpeg& kind, int channels)
+      : kind_(kind), file_(test::encode(kind)) {
     pipeline_.channels = channels;
   }
 
@@ -135,7 +136,7 @@ class LoadedJpeg {
     return out;
   }
 
-  test::MadeJpeg kind_;
+  test::SyntheticJpeg kind_;
   std::vector<std::byte> file_;
   ImagePipeline pipeline_;
 };
@@ -144,12 +145,12 @@ TEST(SampleDecoderTest, JpegsGiveTheBytesOfInterleavedPixels) {
   const Normalize normalize({}), normalize_grey({.mean = {100}, .std = {50}});
   constexpr ResizeFilter kFilters[] = {ResizeFilter::area, ResizeFilter::bilinear,
                                        ResizeFilter::antialias};
-  for (const test::MadeJpeg& kind :
-       {test::MadeJpeg{.height = 129, .width = 195},
-        test::MadeJpeg{.height = 97, .width = 130, .rows = 1},
-        test::MadeJpeg{.height = 97, .width = 131, .columns = 1, .rows = 1},
-        test::MadeJpeg{.height = 161, .width = 167, .columns = 0},
-        test::MadeJpeg{.height = 161, .width = 167, .progressive = true}}) {
+  for (const test::SyntheticJpeg& kind :
+       {test::SyntheticJpeg{.height = 129, .width = 195},
+        test::SyntheticJpeg{.height = 97, .width = 130, .rows = 1},
+        test::SyntheticJpeg{.height = 97, .width = 131, .columns = 1, .rows = 1},
+        test::SyntheticJpeg{.height = 161, .width = 167, .columns = 0},
+        test::SyntheticJpeg{.height = 161, .width = 167, .progressive = true}}) {
     for (const int channels : {3, 1}) {
       const Normalize* const with = channels == 3 ? &normalize : &normalize_grey;
       const PixelFormat formats[] = {

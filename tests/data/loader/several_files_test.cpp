@@ -20,7 +20,7 @@
 #include "data/order/pages.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
-#include "tests/data/beton/made_beton.h"
+#include "tests/data/beton/synthetic_beton.h"
 #include "tests/data/loader/batch_hash.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/part_spec.h"
@@ -54,8 +54,8 @@ void merge(const Paths& paths, const std::filesystem::path& out) {
   (void)copy_dataset(out, copy, options);
 }
 
-/// Requests for every rank of 1, 2 and 3 ranks: a complete pass, and a pass that starts at a later
-/// batch.
+/// Requests for each rank of worlds of 1, 2 and 3 ranks: a complete pass, and a pass that starts at
+/// batch `skipped`.
 std::vector<EpochRequest> passes(std::int64_t image_size_px, std::int64_t skipped) {
   std::vector<EpochRequest> all;
   for (const int world : {1, 2, 3}) {

@@ -41,7 +41,7 @@ ArrayInput array(const char* dtype, std::vector<std::uint64_t> shape,
   return {{dtype, std::move(shape)}, {bytes.begin(), bytes.end()}};
 }
 
-/// A string of 3 i letters; that of sample 0 is empty.
+/// A string of 3 i letters, which is empty for sample 0.
 std::string text_of(std::uint64_t i) {
   return std::string(i * 3, static_cast<char>('a' + i));
 }
@@ -379,7 +379,7 @@ TEST_F(AnySize, TheLargestFloatIsTheLimitAfterRounding) {
   const Pipeline pipeline = parsed_pipeline("{f: {transforms: [convert: {type: f32}]}}");
   write(std::nextafter(double{FLT_MAX}, HUGE_VAL));
   EXPECT_EQ(pass(pipeline, 1).at(0).fields[0].values<float>()[0], FLT_MAX);
-  // Halfway to the next power of two, which would be rounded up.
+  // Halfway between FLT_MAX and the next power of two, to which it would be rounded.
   write(0x1.ffffffp127);
   EXPECT_THROW((void)pass(pipeline, 1), ConfigError);
 }

@@ -10,7 +10,7 @@
 #include "data/beton/reader.h"
 #include "data/order/order.h"
 #include "framework/core/error.h"
-#include "tests/data/beton/made_beton.h"
+#include "tests/data/beton/synthetic_beton.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 

@@ -18,7 +18,7 @@
 #include "framework/core/error.h"
 #include "framework/core/rng.h"
 #include "tests/data/beton/golden_beton.h"
-#include "tests/data/beton/made_beton.h"
+#include "tests/data/beton/synthetic_beton.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/part_spec.h"
 #include "tests/support/temporary_folder.h"
@@ -244,7 +244,7 @@ TEST_F(OrderTest, WeightsOfClassesAreProbabilities) {
 }
 
 TEST_F(OrderTest, WeightsOfSamplesComeFromAField) {
-  // Sample i of samples 0 to 4 has weight i, so its probability is i / 10.
+  // The subset is samples 0 to 4. Sample i has weight i, so its probability is i / 10.
   const OrderOptions options{
       .name = "weighted", .subset = "5", .part = part_spec("", "{weight_field: weight}").options};
   std::map<std::uint64_t, double> counts;

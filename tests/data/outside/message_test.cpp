@@ -7,19 +7,19 @@
 #include <string>
 
 #include "data/outside/producer_error.h"
-#include "tests/data/outside/made_message.h"
+#include "tests/data/outside/test_message.h"
 #include "tests/support/message_matchers.h"
 
 namespace precast::data {
 namespace {
 
-using test::MadeBatch;
 using test::Names;
 using test::raw_message;
+using test::TestBatch;
 using ::testing::ThrowsMessage;
 
 TEST(OutsideMessageTest, ABatchReadsAsItWasWritten) {
-  const MadeBatch made(3);
+  const TestBatch made(3);
   const auto bytes = made.message(RingPosition{.epoch = 2, .batch = 9});
   const OutsideMessage parsed = parse_outside_message(bytes);
   EXPECT_FALSE(parsed.end);
@@ -35,7 +35,7 @@ TEST(OutsideMessageTest, ABatchReadsAsItWasWritten) {
 }
 
 TEST(OutsideMessageTest, ABatchMayHaveNoNumbers) {
-  EXPECT_FALSE(parse_outside_message(MadeBatch(1).message()).position);
+  EXPECT_FALSE(parse_outside_message(TestBatch(1).message()).position);
 }
 
 TEST(OutsideMessageTest, TheReasonOfAnEndIsPrintable) {
@@ -45,7 +45,7 @@ TEST(OutsideMessageTest, TheReasonOfAnEndIsPrintable) {
 }
 
 TEST(OutsideMessageTest, EachShorterOrLongerMessageIsAnError) {
-  auto bytes = MadeBatch(2).message(RingPosition{});
+  auto bytes = TestBatch(2).message(RingPosition{});
   for (std::size_t size = 0; size < bytes.size(); ++size) {
     // A buffer of exactly `size` bytes, so that a sanitizer detects reads past the end.
     const std::vector<std::byte> torn(bytes.begin(),
@@ -57,7 +57,7 @@ TEST(OutsideMessageTest, EachShorterOrLongerMessageIsAnError) {
 }
 
 TEST(OutsideMessageTest, AChangedByteIsAnErrorOrStaysInsideTheMessage) {
-  const auto bytes = MadeBatch(2).message(RingPosition{.epoch = 1, .batch = 2});
+  const auto bytes = TestBatch(2).message(RingPosition{.epoch = 1, .batch = 2});
   int errors = 0;
   for (std::size_t at = 0; at < bytes.size(); ++at) {
     for (const int change : {0x01, 0x10, 0x80, 0xff}) {

@@ -9,14 +9,14 @@
 #include <vector>
 
 #include "data/outside/producer_error.h"
-#include "tests/data/outside/made_message.h"
+#include "tests/data/outside/test_message.h"
 #include "tests/support/message_matchers.h"
 
 namespace precast::data {
 namespace {
 
-using test::MadeBatch;
 using test::Names;
+using test::TestBatch;
 using ::testing::ThrowsMessage;
 
 const TensorSpec kImage{
@@ -31,21 +31,21 @@ HostTensor output_of(std::vector<T>& values, ElementType type, std::vector<std::
 }
 
 TEST(FieldFormTest, AnOutputIsFoundByItsName) {
-  const MadeBatch made(3);
+  const TestBatch made(3);
   EXPECT_EQ(&find_output(made.fields, kImage, 3, "m"), &made.fields[0]);
   const TensorSpec any{.name = "image", .types = {ElementType::u8}, .shape = {-1, -1, 3}};
   EXPECT_EQ(&find_output(made.fields, any, 3, "m"), &made.fields[0]);
 }
 
 TEST(FieldFormTest, AMissingOutputIsNamedBesideThoseThatExist) {
-  const MadeBatch made(3);
+  const TestBatch made(3);
   const TensorSpec mask{.name = "mask", .types = {ElementType::u8}, .shape = {}};
   EXPECT_THAT([&] { static_cast<void>(find_output(made.fields, mask, 3, "m 5")); },
               ThrowsMessage<ProducerError>(Names("m 5", "mask", "image", "label")));
 }
 
 TEST(FieldFormTest, ATypeOrShapeThatDiffersIsAnErrorWithBoth) {
-  const MadeBatch made(3);
+  const TestBatch made(3);
   const auto find = [&](const TensorSpec& spec, std::int64_t samples) {
     return [&made, spec, samples] {
       static_cast<void>(find_output(made.fields, spec, samples, "m 5"));

@@ -17,7 +17,7 @@
 
 #include "data/outside/outside_batches.h"
 #include "data/outside/producer_error.h"
-#include "tests/data/outside/made_message.h"
+#include "tests/data/outside/test_message.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"
@@ -26,9 +26,9 @@ namespace precast::data {
 namespace {
 
 using namespace std::chrono_literals;
-using test::MadeBatch;
 using test::Names;
 using test::raw_message;
+using test::TestBatch;
 using ::testing::ThrowsMessage;
 
 /// The socket of a producer, which binds or connects.
@@ -110,7 +110,7 @@ class ZmqBatchesTest : public ::testing::Test {
 
 TEST_F(ZmqBatchesTest, ABatchArrivesAsItWasSentWhoeverBinds) {
   for (const bool producer_binds : {true, false}) {
-    const MadeBatch made(2, /*side=*/64);
+    const TestBatch made(2, /*side=*/64);
     const auto batches = open(producer_binds ? "" : "?bind");
     PushSocket pushes(endpoint(), producer_binds);
     pushes.send(made.message(RingPosition{.epoch = 1, .batch = 5}));
@@ -130,7 +130,7 @@ TEST_F(ZmqBatchesTest, ABatchArrivesAsItWasSentWhoeverBinds) {
 }
 
 TEST_F(ZmqBatchesTest, ABatchOutlivesItsSource) {
-  const MadeBatch made(2, /*side=*/64);
+  const TestBatch made(2, /*side=*/64);
   auto batches = open();
   PushSocket pushes(endpoint());
   pushes.send(made.message());
@@ -143,7 +143,7 @@ TEST_F(ZmqBatchesTest, ABatchOutlivesItsSource) {
 TEST_F(ZmqBatchesTest, AnInvalidMessageIsAnErrorWithItsNumber) {
   const auto batches = open();
   PushSocket pushes(endpoint());
-  pushes.send(MadeBatch(1).message());
+  pushes.send(TestBatch(1).message());
   ASSERT_TRUE(batches->next());
   pushes.send(raw_message("{}"));
   EXPECT_THAT([&] { static_cast<void>(batches->next()); },
@@ -153,8 +153,8 @@ TEST_F(ZmqBatchesTest, AnInvalidMessageIsAnErrorWithItsNumber) {
 TEST_F(ZmqBatchesTest, AMessageOfSeveralPartsIsAnError) {
   const auto batches = open();
   PushSocket pushes(endpoint());
-  pushes.send(MadeBatch(1).message(), ZMQ_SNDMORE);
-  pushes.send(MadeBatch(1).message());
+  pushes.send(TestBatch(1).message(), ZMQ_SNDMORE);
+  pushes.send(TestBatch(1).message());
   EXPECT_THAT([&] { static_cast<void>(batches->next()); },
               ThrowsMessage<ProducerError>(Names(path(), 1)));
 }
@@ -187,8 +187,8 @@ TEST_F(ZmqBatchesTest, AWaitEndsWhenTheRunIsAskedToStop) {
 
 TEST_F(ZmqBatchesTest, AMessageAboveTheLimitIsNotReceived) {
   constexpr std::size_t kLimit = 1000;
-  const auto small = MadeBatch(1).message();
-  const auto large = MadeBatch(1, /*side=*/64).message();
+  const auto small = TestBatch(1).message();
+  const auto large = TestBatch(1, /*side=*/64).message();
   ASSERT_LT(small.size(), kLimit);
   ASSERT_GT(large.size(), kLimit);
   with_growing_limits([&](std::chrono::milliseconds limit) {
@@ -210,7 +210,7 @@ TEST_F(ZmqBatchesTest, BatchesThatAreSkippedAreInTheErrorOfATimeout) {
     bool complete = true;
     for (const std::int64_t batch : {5, 6, 7}) {
       const RingPosition at{.epoch = 2, .batch = batch};
-      pushes.send(MadeBatch(1).message(at));
+      pushes.send(TestBatch(1).message(at));
       if (!try_receive(*batches)) {
         complete = false;
         break;
@@ -238,7 +238,7 @@ TEST_F(ZmqBatchesTest, ABatchThatIsSkippedDoesNotExtendTheWait) {
   const auto batches = open("", {.timeout = kLimit}, RingPosition{.epoch = 1, .batch = 0});
   PushSocket pushes(endpoint());
   for (std::int64_t batch = 0; batch < 3; ++batch)
-    pushes.send(MadeBatch(1).message(RingPosition{.epoch = 0, .batch = batch}));
+    pushes.send(TestBatch(1).message(RingPosition{.epoch = 0, .batch = batch}));
   if (try_receive(*batches)) batches->skip({});
   std::this_thread::sleep_for(kLimit);
   EXPECT_EQ(code_of_next(*batches), ExitCode::stalled);
@@ -250,7 +250,7 @@ TEST_F(ZmqBatchesTest, ARunThatSkipsCanBeAskedToStop) {
       open("", {.stopped = [&] { return stopped; }}, RingPosition{.epoch = 1, .batch = 0});
   PushSocket pushes(endpoint());
   for (std::int64_t batch = 0; batch < 3; ++batch)
-    pushes.send(MadeBatch(1).message(RingPosition{.epoch = 0, .batch = batch}));
+    pushes.send(TestBatch(1).message(RingPosition{.epoch = 0, .batch = batch}));
   ASSERT_TRUE(try_receive(*batches));
   batches->skip({});
   stopped = true;
@@ -271,7 +271,7 @@ TEST_F(ZmqBatchesTest, AnAddressMayBeIpv6) {
   PushSocket pushes("tcp://[::1]:*");
   const auto batches = open_outside_batches("zmq://[::1]:" + pushes.port(), {.timeout = 30s});
   batches->begin(std::nullopt);
-  pushes.send(MadeBatch(1).message());
+  pushes.send(TestBatch(1).message());
   EXPECT_TRUE(try_receive(*batches));
 }
 

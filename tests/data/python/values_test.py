@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests values that the Python package takes or refuses, with a library of the build.
+"""Tests which values the Python package accepts and rejects, with a library of the build.
 
     values_test.py LIBRARY [TEST...]
 

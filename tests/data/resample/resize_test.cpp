@@ -42,7 +42,7 @@ Image resized(const ImageView& in, int height, int width, ResizeFilter filter, b
 
 constexpr ResizeFilter kFilters[] = {ResizeFilter::area, ResizeFilter::bilinear,
                                      ResizeFilter::antialias};
-/// Height and width before and after.
+/// {height, width, resized height, resized width}
 constexpr int kSizes[][4] = {
     {64, 64, 32, 32}, {64, 48, 20, 31},   {37, 53, 36, 52}, {20, 30, 32, 32},  {20, 60, 32, 32},
     {1, 1, 5, 5},     {1, 40, 1, 7},      {90, 90, 32, 90}, {7, 7, 7, 7},      {200, 3, 32, 32},
@@ -299,7 +299,7 @@ TEST(ResizerTest, StreamedImagesAreTheSameAndNothingBeyond) {
                      expected.data());
       format.streamed = true;
       test::for_each_simd_target([&](const char* target) {
-        // At the start of a cache line, and inside a cache line that is shared with another image.
+        // The output begins at a cache line, or inside a cache line shared with another image.
         for (const std::size_t at : {std::size_t{0}, std::size_t{4}}) {
           std::vector<std::byte> room(expected.size() + 3 * kLine, std::byte{0xAB});
           void* start = room.data();
@@ -424,7 +424,8 @@ TEST(ResizerTest, EveryInstructionSetGivesTheSame) {
       });
     }
   }
-  EXPECT_GE(std::popcount(static_cast<std::uint64_t>(HWY_TARGETS)), 2) << "of this build";
+  EXPECT_GE(std::popcount(static_cast<std::uint64_t>(HWY_TARGETS)), 2)
+      << "this build has only one instruction set";
   if (targets < 2) GTEST_SKIP() << "this CPU has only one of the instruction sets";
 }
 

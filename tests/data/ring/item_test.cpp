@@ -13,22 +13,22 @@
 #include "data/ring/messages.h"
 #include "data/ring/ring_error.h"
 #include "data/ring/ring_reader.h"
-#include "tests/data/ring/made_ring.h"
+#include "tests/data/ring/test_ring.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/other_threads.h"
 
 namespace precast::data {
 namespace {
 
-using test::MadeRing;
 using test::Names;
+using test::TestRing;
 using ::testing::ElementsAre;
 using ::testing::ThrowsMessage;
 
 constexpr std::uint64_t kHuge = std::numeric_limits<std::uint64_t>::max();
-constexpr std::size_t kSlotAt = MadeRing::kSlotsAt, kOutputAt = kSlotAt + 64;
+constexpr std::size_t kSlotAt = TestRing::kSlotsAt, kOutputAt = kSlotAt + 64;
 
-void store(MadeRing& ring, std::size_t at, std::uint64_t value, std::size_t bytes = 8) {
+void store(TestRing& ring, std::size_t at, std::uint64_t value, std::size_t bytes = 8) {
   std::memcpy(ring.bytes().data() + at, &value, bytes);
 }
 
@@ -67,9 +67,9 @@ TEST(RingLayoutTest, HasTheOffsetsOfTheDocument) {
 }
 
 TEST(RingItemTest, ReadsWhatWasWritten) {
-  MadeRing ring;
+  TestRing ring;
   const RingHeader header = read_ring_header(ring.bytes());
-  EXPECT_EQ(read_ring_description(ring.bytes(), header), MadeRing::kDescription);
+  EXPECT_EQ(read_ring_description(ring.bytes(), header), TestRing::kDescription);
   const RingItem batch = read_ring_item(ring.bytes(), header, 0);
   EXPECT_EQ(batch.kind, RingKind::batch);
   EXPECT_EQ(batch.position, (RingPosition{.epoch = 5, .batch = 7}));
@@ -86,7 +86,7 @@ TEST(RingItemTest, ReadsWhatWasWritten) {
 }
 
 TEST(RingItemTest, ARingWithoutADescriptionIsValid) {
-  MadeRing ring;
+  TestRing ring;
   store(ring, 72, kHuge);
   store(ring, 80, 0);
   EXPECT_EQ(read_ring_description(ring.bytes(), read_ring_header(ring.bytes())), "");
@@ -103,7 +103,7 @@ class RingHeaderDamageTest : public ::testing::TestWithParam<Damage> {};
 
 TEST_P(RingHeaderDamageTest, IsAnErrorThatNamesTheField) {
   const Damage& damage = GetParam();
-  MadeRing ring;
+  TestRing ring;
   store(ring, damage.at, damage.value, damage.bytes);
   EXPECT_THAT([&] { static_cast<void>(read_ring_header(ring.bytes())); },
               ThrowsMessage<RingError>(Names(damage.field, damage.value)));
@@ -113,8 +113,8 @@ INSTANTIATE_TEST_SUITE_P(
     Fields, RingHeaderDamageTest,
     ::testing::Values(
         Damage{"magic", 0, kRingMagic + 1}, Damage{"version", 8, 2, 4}, Damage{"slots", 12, 0, 4},
-        Damage{"slots", 12, 1025, 4}, Damage{"segment_bytes", 16, MadeRing::kBytes - 1},
-        Damage{"segment_bytes", 16, MadeRing::kBytes + 64}, Damage{"segment_bytes", 16, kHuge},
+        Damage{"slots", 12, 1025, 4}, Damage{"segment_bytes", 16, TestRing::kBytes - 1},
+        Damage{"segment_bytes", 16, TestRing::kBytes + 64}, Damage{"segment_bytes", 16, kHuge},
         Damage{"cells", 24, 0, 4}, Damage{"cells", 24, 65, 4}, Damage{"control_offset", 32, 128},
         Damage{"control_offset", 32, 193}, Damage{"control_offset", 32, kHuge - 63},
         Damage{"control_offset", 32, 1728}, Damage{"slots_offset", 40, 384},
@@ -125,7 +125,7 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"data_offset", 56, 1601}, Damage{"data_offset", 56, kHuge - 63},
         Damage{"data_bytes", 64, 321}, Damage{"data_bytes", 64, kHuge},
         Damage{"description_offset", 72, 128}, Damage{"description_offset", 72, 193},
-        Damage{"description_offset", 72, MadeRing::kBytes},
+        Damage{"description_offset", 72, TestRing::kBytes},
         Damage{"description_offset", 72, kHuge - 63},
         Damage{"description_bytes", 80, kMaxRingDescriptionBytes + 1},
         Damage{"description_bytes", 80, kHuge}));
@@ -134,7 +134,7 @@ class RingSlotDamageTest : public ::testing::TestWithParam<Damage> {};
 
 TEST_P(RingSlotDamageTest, IsAnErrorThatNamesTheField) {
   const Damage& damage = GetParam();
-  MadeRing ring;
+  TestRing ring;
   const RingHeader header = read_ring_header(ring.bytes());
   store(ring, damage.at, damage.value, damage.bytes);
   EXPECT_THAT([&] { static_cast<void>(read_ring_item(ring.bytes(), header, 0)); },
@@ -151,9 +151,9 @@ INSTANTIATE_TEST_SUITE_P(
                       Damage{"samples", kSlotAt + 32, kHuge},
                       Damage{"ids_offset", kSlotAt + 32, 33}, Damage{"shape", kSlotAt + 32, 2},
                       Damage{"ids_offset", kSlotAt + 40, kHuge - 63},
-                      Damage{"ids_offset", kSlotAt + 40, MadeRing::kDataAt - 64},
-                      Damage{"ids_offset", kSlotAt + 40, MadeRing::kBytes},
-                      Damage{"ids_offset", kSlotAt + 40, MadeRing::kDataAt + 8}));
+                      Damage{"ids_offset", kSlotAt + 40, TestRing::kDataAt - 64},
+                      Damage{"ids_offset", kSlotAt + 40, TestRing::kBytes},
+                      Damage{"ids_offset", kSlotAt + 40, TestRing::kDataAt + 8}));
 
 INSTANTIATE_TEST_SUITE_P(
     Outputs, RingSlotDamageTest,
@@ -168,11 +168,11 @@ INSTANTIATE_TEST_SUITE_P(
                       Damage{"strides", kOutputAt + 144, 8}, Damage{"strides", kOutputAt + 160, 0},
                       Damage{"offset", kOutputAt + 208, kHuge - 63},
                       Damage{"offset", kOutputAt + 208, 0},
-                      Damage{"offset", kOutputAt + 208, MadeRing::kBytes},
-                      Damage{"offset", kOutputAt + 208, MadeRing::kDataAt + 1}));
+                      Damage{"offset", kOutputAt + 208, TestRing::kBytes},
+                      Damage{"offset", kOutputAt + 208, TestRing::kDataAt + 1}));
 
 TEST(RingItemTest, SizesThatOverflowAreErrors) {
-  MadeRing ring;
+  TestRing ring;
   const RingHeader header = read_ring_header(ring.bytes());
   store(ring, kOutputAt + 72, 4, 4);
   for (std::size_t i = 1; i < 4; ++i) store(ring, kOutputAt + 80 + 8 * i, kMaxRingDimensionSize);
@@ -181,17 +181,17 @@ TEST(RingItemTest, SizesThatOverflowAreErrors) {
 }
 
 TEST(RingItemTest, ANameWithoutAnEndIsAnError) {
-  MadeRing ring;
+  TestRing ring;
   const RingHeader header = read_ring_header(ring.bytes());
   std::memset(ring.bytes().data() + kOutputAt, 'a', 64);
   EXPECT_THROW(static_cast<void>(read_ring_item(ring.bytes(), header, 0)), RingError);
 }
 
 TEST(RingItemTest, EveryDamagedByteIsAnErrorOrLeavesAllInsideTheData) {
-  const MadeRing intact;
-  for (std::size_t at = 0; at < MadeRing::kDataAt; ++at) {
+  const TestRing intact;
+  for (std::size_t at = 0; at < TestRing::kDataAt; ++at) {
     for (const int value : {0x00, 0x01, 0x7f, 0x80, 0xff}) {
-      MadeRing ring = intact;
+      TestRing ring = intact;
       ring.bytes()[at] = static_cast<std::byte>(value);
       try {
         const RingHeader header = read_ring_header(ring.bytes());
@@ -212,9 +212,9 @@ TEST(RingItemTest, EveryDamagedByteIsAnErrorOrLeavesAllInsideTheData) {
 }
 
 TEST(RingReaderTest, APublishedNumberThatCannotBeIsAnError) {
-  MadeRing ring;
+  TestRing ring;
   const RingHeader header = read_ring_header(ring.bytes());
-  std::byte* const control = ring.bytes().data() + MadeRing::kControlAt;
+  std::byte* const control = ring.bytes().data() + TestRing::kControlAt;
   EXPECT_THROW(RingReader(ring.bytes(), header, control, 2, 0), RingError)
       << "the cell does not exist";
   EXPECT_THROW(RingReader(ring.bytes(), header, control, 0, 3), RingError)
@@ -229,18 +229,18 @@ TEST(RingReaderTest, APublishedNumberThatCannotBeIsAnError) {
 }
 
 TEST(RingWriterTest, CellsThatAConsumerDamagedDoNotFreeMoreThanItsOwn) {
-  MadeRing ring;
+  TestRing ring;
   RingWriter writer(ring.bytes(), ring.header, 3);
   const auto intact_admission = writer.admit({});
   const auto damaged_admission = writer.admit({});
   const auto publish = [&](std::int64_t batch) {
     return writer.publish({.kind = RingKind::end_of_pass, .position = {.epoch = batch}}, nullptr);
   };
-  store(ring, MadeRing::kControlAt + kCellsAt + damaged_admission.cell * kCellBytes, kHuge);
+  store(ring, TestRing::kControlAt + kCellsAt + damaged_admission.cell * kCellBytes, kHuge);
   EXPECT_TRUE(publish(0));
   EXPECT_TRUE(publish(1));
-  store(ring, MadeRing::kControlAt + kCellsAt + damaged_admission.cell * kCellBytes, 0);
-  store(ring, MadeRing::kControlAt + kCellsAt + intact_admission.cell * kCellBytes, 1);
+  store(ring, TestRing::kControlAt + kCellsAt + damaged_admission.cell * kCellBytes, 0);
+  store(ring, TestRing::kControlAt + kCellsAt + intact_admission.cell * kCellBytes, 1);
   EXPECT_TRUE(publish(2)) << "slots that a consumer has released stay released";
   bool published = true;
   std::jthread waiting([&] { published = publish(3); });
@@ -251,12 +251,12 @@ TEST(RingWriterTest, CellsThatAConsumerDamagedDoNotFreeMoreThanItsOwn) {
 }
 
 TEST(RingWriterTest, AnItemThatNoConsumerCouldReadIsAnError) {
-  MadeRing ring;
+  TestRing ring;
   RingWriter writer(ring.bytes(), ring.header, 3);
   std::byte outside{};
   const auto publish = [&](HostTensor field) {
     field.type = ElementType::u8;
-    if (field.data == nullptr) field.data = ring.bytes().data() + MadeRing::kDataAt + 128;
+    if (field.data == nullptr) field.data = ring.bytes().data() + TestRing::kDataAt + 128;
     writer.publish({.fields = {std::move(field)}, .sample_ids = {1}}, nullptr);
   };
   EXPECT_THAT([&] { publish({.name = "a", .shape = {1}, .data = &outside}); },

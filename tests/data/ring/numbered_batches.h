@@ -9,7 +9,8 @@
 
 namespace precast::test {
 
-/// Makes batches in the memory of a ring. Every byte depends on the position of the batch.
+/// Creates batches in the memory of a ring. All bytes of a batch have the same value, which depends
+/// on its position.
 class NumberedBatches {
  public:
   static constexpr std::int64_t kSamples = 8;
@@ -24,7 +25,7 @@ class NumberedBatches {
             .buffers = slots + 1};
   }
 
-  /// Every byte of a batch.
+  /// The value of every byte of a batch.
   [[nodiscard]] static std::byte value(std::int64_t epoch, std::int64_t number) {
     return static_cast<std::byte>((epoch * 31 + number * 7) % 199);
   }

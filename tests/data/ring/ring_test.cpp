@@ -31,11 +31,11 @@
 #include "data/ring/consumer.h"
 #include "data/ring/producer.h"
 #include "data/ring/ring_error.h"
-#include "tests/data/beton/made_beton.h"
+#include "tests/data/beton/synthetic_beton.h"
 #include "tests/data/loader/batch_hash.h"
-#include "tests/data/ring/made_ring.h"
 #include "tests/data/ring/numbered_batches.h"
 #include "tests/data/ring/silent_producer.h"
+#include "tests/data/ring/test_ring.h"
 #include "tests/support/child.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/program.h"
@@ -46,10 +46,10 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::Child;
-using test::MadeRing;
 using test::NumberedBatches;
 using test::shared_with_children;
 using test::SilentProducer;
+using test::TestRing;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kMaxRecovery{60};
@@ -91,7 +91,7 @@ class Gate {
   std::array<int, 2> ends_{};
 };
 
-/// Whether any process maps the ring's segment or still has the ring's socket.
+/// Whether the ring's socket exists, or a process still has the ring's segment mapped or open.
 bool has_leftovers(const std::string& name) {
   const auto mentions = [&](const fs::path& path) {
     std::ifstream file(path);
@@ -213,8 +213,8 @@ int consume(const std::string& name, std::atomic<std::int64_t>& count, std::size
       if (held.size() >= hold) held.clear();
       held.push_back(std::move(*batch));
     }
-    // Otherwise, the held batches, the end of the pass and the next batch would need more slots
-    // than the ring has.
+    // If they were held longer, the held batches, the end of the pass and the next batch would need
+    // more slots than the ring has.
     held.clear();
   }
   return 0;
@@ -252,8 +252,8 @@ TEST(RingProcessTest, ConsumersContinueWhenOneOfThemIsKilledAtAnyMoment) {
     killed.kill();
     const auto since = Clock::now();
     for (const auto& count : shared->counts) {
-      // More batches than the ring has slots, so the slots of the killed consumer must have been
-      // freed.
+      // These are more batches than the ring has slots, so the slots of the killed consumer must
+      // have been freed.
       const std::int64_t enough = count + 2 * kSlots;
       while (count < enough && Clock::now() - since < kMaxRecovery)
         std::this_thread::sleep_for(std::chrono::microseconds(50));
@@ -266,7 +266,7 @@ TEST(RingProcessTest, ConsumersContinueWhenOneOfThemIsKilledAtAnyMoment) {
   EXPECT_EQ(producer.wait(), 0);
   EXPECT_GT(shared->killed_count.load(), 0);
   EXPECT_FALSE(has_leftovers(name));
-  std::printf("%d kills, others continued after at most %.1f ms\n", kills(),
+  std::printf("%d kills; the other consumers continued after at most %.1f ms\n", kills(),
               std::chrono::duration<double, std::milli>(slowest).count());
 }
 
@@ -316,7 +316,7 @@ TEST(RingProcessTest, ConsumersEndWithTheCauseWhenTheProducerIsKilledAtAnyMoment
   EXPECT_LT(slowest, kMaxRecovery);
   EXPECT_GT(ended, 0);
   EXPECT_GT(shared->count.load(), 0);
-  std::printf("%d kills, %d consumers ended with the cause, all after at most %.1f ms\n", kills(),
+  std::printf("%d kills; %d consumers reported the cause, all after at most %.1f ms\n", kills(),
               ended, std::chrono::duration<double, std::milli>(slowest).count());
 }
 
@@ -470,7 +470,7 @@ TEST(RingProcessTest, ABatchCannotBeWrittenTo) {
 /// Replaces a RingProducer: replies to a join with a message and a descriptor.
 class FakeProducer {
  public:
-  /// @param memfd the descriptor that is passed, unless it is -1; the object owns it.
+  /// @param memfd the descriptor to send, or -1 to send none; the object owns it.
   FakeProducer(RingReplyMessage reply, int memfd) {
     std::array<int, 2> ends{};
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()), 0);
@@ -525,34 +525,34 @@ TEST(RingAttachTest, ASegmentOfAnotherMakerIsReadOrAnError) {
     RingConsumer consumer(producer.connection(), {.position = {.epoch = 5}});
     return true;
   };
-  MadeRing made;
+  TestRing made;
   EXPECT_TRUE(attach(kWelcome, memfd_of(made.bytes())));
   EXPECT_THROW(attach(kWelcome, -1), RingError) << "the reply has no descriptor";
   EXPECT_THROW(attach(kWelcome, memfd_of(made.bytes(), 0)), RingError) << "the segment may shrink";
   EXPECT_THROW(attach(kWelcome, ::open("/dev/zero", O_RDWR | O_CLOEXEC)), RingError);
   EXPECT_THROW(attach(kWelcome, memfd_of({})), RingError);
-  for (std::size_t size = 1; size < MadeRing::kBytes; size += 97)
+  for (std::size_t size = 1; size < TestRing::kBytes; size += 97)
     EXPECT_THROW(attach(kWelcome, memfd_of(made.bytes().first(size))), RingError) << size;
   EXPECT_THROW(attach({.kind = 1, .cell = 2}, memfd_of(made.bytes())), RingError);
   EXPECT_THROW(attach({.kind = 1, .cell = 0, .sequence = 3}, memfd_of(made.bytes())), RingError);
   EXPECT_THROW(attach({.kind = 2}, memfd_of(made.bytes())), RingError)
       << "the reply announces the end";
   EXPECT_THROW(attach({.version = 2, .kind = 1}, memfd_of(made.bytes())), RingError);
-  MadeRing damaged;
+  TestRing damaged;
   damaged.bytes()[0] = std::byte{0};
   EXPECT_THROW(attach(kWelcome, memfd_of(damaged.bytes())), RingError);
   EXPECT_EQ(open_descriptors(), before);
 }
 
 TEST(RingAttachTest, ABatchThatDoesNotFollowTheLastIsAnError) {
-  MadeRing made;
+  TestRing made;
   const FakeProducer producer({.kind = 1}, memfd_of(made.bytes()));
   const RingJoin join = {.mode = RingJoin::Mode::position, .position = {5, 7}};
   RingConsumer consumer(producer.connection(), join);
   EXPECT_EQ(consumer.begin_pass(), join.position);
   EXPECT_TRUE(consumer.next());
   EXPECT_FALSE(consumer.next());
-  made.bytes()[MadeRing::kSlotsAt + 576 + 24] = std::byte{9};
+  made.bytes()[TestRing::kSlotsAt + 576 + 24] = std::byte{9};
   const FakeProducer gap({.kind = 1}, memfd_of(made.bytes()));
   RingConsumer other(gap.connection(), join);
   EXPECT_TRUE(other.begin_pass());
@@ -567,7 +567,7 @@ TEST(RingAttachTest, ABatchThatDoesNotFollowTheLastIsAnError) {
 TEST(RingAttachTest, ADeadProducerInAnotherPidNamespaceIsAnErrorWithoutANumber) {
   constexpr int kNoNamespace = 97;
   Child outside([] {
-    MadeRing made;
+    TestRing made;
     std::optional<FakeProducer> producer(std::in_place, RingReplyMessage{.kind = 1},
                                          memfd_of(made.bytes()));
     if (::unshare(CLONE_NEWPID) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0)

@@ -153,7 +153,7 @@ TEST(RingProtocolTest, ConsumersThatJoinAndLeaveReadOnlyCompleteBatches) {
   for (std::int64_t epoch = 0; epoch < kEpochs; ++epoch) {
     for (std::int64_t batch = 0; batch < kBatches; ++batch) {
       // The visitors end before the last items are published; otherwise the last visitor might wait
-      // for an item that never comes.
+      // for an item that is never published.
       if (epoch == kEpochs - 1 && batch == kBatches - 10) over = true;
       EXPECT_TRUE(ring.publish(epoch, batch));
     }
@@ -340,7 +340,8 @@ TEST(RingTest, SixtyFourConsumersJoinAndNoMore) {
     ADD_FAILURE() << "expected an error";
   } catch (const RingError& error) {
     EXPECT_THAT(error.what(), Names(64));
-    EXPECT_EQ(error.exit_code(), ExitCode::loader) << "the code of a position that has passed is 2";
+    EXPECT_EQ(error.exit_code(), ExitCode::loader)
+        << "exit code 2 would mean that the position has passed";
   }
   readers.pop_front();
   while (ring.consumers() == 64) std::this_thread::yield();

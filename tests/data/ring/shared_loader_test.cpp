@@ -1,4 +1,4 @@
-// The batches of a SharedLoader equal those of a private loader, whatever the ring does.
+// Tests that a SharedLoader returns the same batches as a private loader, whatever the ring does.
 #include "data/ring/shared_loader.h"
 
 #include <gmock/gmock.h>
@@ -23,7 +23,7 @@
 #include "data/ring/producer.h"
 #include "data/ring/ring_error.h"
 #include "framework/core/error.h"
-#include "tests/data/beton/made_beton.h"
+#include "tests/data/beton/synthetic_beton.h"
 #include "tests/data/loader/batch_hash.h"
 #include "tests/data/ring/silent_producer.h"
 #include "tests/support/message_matchers.h"

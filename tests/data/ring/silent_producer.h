@@ -33,7 +33,7 @@ class SilentProducer {
     ::close(waiting_);
   }
 
-  /// Makes the queue of connections full, if its length is Queue::one.
+  /// Fills the queue of connections if it is Queue::one.
   void fill_queue() {
     if (::connect(waiting_, address(), bytes_) != 0)
       throw std::runtime_error("the socket of a ring does not accept a connection");

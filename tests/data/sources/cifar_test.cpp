@@ -17,7 +17,7 @@ using test::Names;
 using test::opener;
 using testing::ThrowsMessage;
 
-/// `records` records of CIFAR: label bytes, then three planes of one level each.
+/// A CIFAR file: each record has its label bytes, then three planes, each filled with one level.
 std::vector<std::byte> cifar(std::size_t records, std::size_t label_bytes) {
   std::vector<std::byte> file;
   for (std::size_t i = 0; i < records; ++i) {

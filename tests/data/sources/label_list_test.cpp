@@ -185,7 +185,7 @@ TEST_F(LabelListTest, ASplitWithFewerClassesGetsTheLabelsOfAll) {
   write_file(folder_ / "classes", "d\nc\nb\na\n");
   const auto source =
       open_source(folder_ / "tree", "auto", test::option("classes", folder_ / "classes"));
-  // The order of the file, not the sorted one.
+  // The classes are in the order of the file, which is not sorted.
   EXPECT_THAT(source->class_names(), ElementsAre("d", "c", "b", "a"));
   EXPECT_EQ(test::label_of(source->sample(0)), 0);
   EXPECT_EQ(test::label_of(source->sample(1)), 2);

@@ -35,7 +35,7 @@ inline auto opener(const std::filesystem::path& path, const std::string& kind = 
   return [path, kind] { (void)data::open_source(path, kind); };
 }
 
-/// An option of a source.
+/// Options of a source with the single entry `name: value`.
 inline ConfigNode option(const std::string& name, const std::string& value) {
   ConfigNode options;
   options.kind = ConfigNode::Kind::map;

@@ -31,7 +31,7 @@ enum class JpegKind { rgb, grey, cmyk, progressive, three_scans };
 std::vector<std::byte> jpeg_file(const data::Image& image, JpegKind kind = JpegKind::rgb);
 
 /// A PNG file with 8 bits per channel. @param channels 1 grey, 2 grey and alpha, 3 RGB, 4 RGB and
-/// alpha (half transparent).
+/// alpha; alpha is 255 (opaque).
 std::vector<std::byte> png_file(const data::Image& image, int channels = 3);
 
 /// Writes a file and creates its parent folders.

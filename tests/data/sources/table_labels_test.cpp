@@ -62,7 +62,7 @@ TEST(ColumnNames, ThatAFieldCannotHaveAreNamedWithTheirPlace) {
     write_file(folder / "a.csv", text);
     return opener(folder / "a.csv");
   };
-  // As pandas writes by default, with the index.
+  // By default, pandas writes the index as a first column without a name.
   EXPECT_THAT(opening(",image,label\n0,a.jpg,1\n"),
               ThrowsMessage<DataError>(Names(folder / "a.csv", "column 1", "index=False")));
   EXPECT_THAT(opening("image,label,\na.jpg,1,\n"),

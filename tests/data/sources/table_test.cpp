@@ -261,7 +261,6 @@ TEST(TableSource, HoldsEightBytesARow) {
   for (const char* name : {"a.csv", "a.jsonl"}) {
     const std::size_t before = heap_bytes();
     const auto source = open_source(folder / name);
-    // Under a sanitizer, heap_bytes() is 0.
     if (before > 0) {
       EXPECT_LT(heap_bytes(), before + 12 * kRows) << name;
     }
@@ -351,7 +350,7 @@ TEST(TableSource, OtherListsAreJson) {
     EXPECT_EQ(nlohmann::json::parse(std::get<std::string>(source->sample(0).values[0])),
               nlohmann::json::parse(first));
   }
-  // Nested more deeply than the 32 dimensions that an array may have.
+  // The value is nested more deeply than the 32 dimensions that an array may have.
   const std::string deep = std::string(33, '[') + "1" + std::string(33, ']');
   write_file(folder / "a.jsonl", fmt::format("{{\"x\": {}}}\n", deep));
   EXPECT_THAT(kinds_of(*open_source(folder / "a.jsonl")), ElementsAre("json"));

@@ -7,7 +7,7 @@
 #include "data/torch/batch_source.h"
 #include "data/torch/device_images.h"
 #include "tests/data/beton/golden_beton.h"
-#include "tests/data/beton/made_beton.h"
+#include "tests/data/beton/synthetic_beton.h"
 #include "tests/support/temporary_folder.h"
 
 namespace precast::data {

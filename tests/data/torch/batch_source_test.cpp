@@ -45,20 +45,20 @@ class BatchSourceTest : public ::testing::Test {
 };
 
 /// Expects that a synthetic batch is like a real batch in everything except its values.
-void expect_alike(const Batch& made_up, const Batch& real) {
-  ASSERT_EQ(made_up.fields.size(), real.fields.size());
-  EXPECT_EQ(made_up.inputs, real.inputs);
-  EXPECT_EQ(made_up.targets, real.targets);
-  EXPECT_EQ(made_up.sample_ids.size(), real.sample_ids.size());
+void expect_alike(const Batch& synthetic, const Batch& real) {
+  ASSERT_EQ(synthetic.fields.size(), real.fields.size());
+  EXPECT_EQ(synthetic.inputs, real.inputs);
+  EXPECT_EQ(synthetic.targets, real.targets);
+  EXPECT_EQ(synthetic.sample_ids.size(), real.sample_ids.size());
   for (std::size_t i = 0; i < real.fields.size(); ++i) {
-    EXPECT_EQ(made_up.fields[i].name, real.fields[i].name);
-    EXPECT_EQ(made_up.fields[i].tensor.sizes(), real.fields[i].tensor.sizes());
-    EXPECT_EQ(made_up.fields[i].tensor.strides(), real.fields[i].tensor.strides());
-    EXPECT_EQ(made_up.fields[i].tensor.scalar_type(), real.fields[i].tensor.scalar_type());
+    EXPECT_EQ(synthetic.fields[i].name, real.fields[i].name);
+    EXPECT_EQ(synthetic.fields[i].tensor.sizes(), real.fields[i].tensor.sizes());
+    EXPECT_EQ(synthetic.fields[i].tensor.strides(), real.fields[i].tensor.strides());
+    EXPECT_EQ(synthetic.fields[i].tensor.scalar_type(), real.fields[i].tensor.scalar_type());
   }
 }
 
-TEST_F(BatchSourceTest, MadeUpBatchesAreLikeRealOnes) {
+TEST_F(BatchSourceTest, SyntheticBatchesAreLikeRealOnes) {
   open("img_jpg_w3");
   const BatchMaker make =
       make_batch_maker(*reader_, standard_train_pipeline(), {}, at::kCPU, at::kFloat);

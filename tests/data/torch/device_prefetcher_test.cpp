@@ -82,7 +82,7 @@ class Consumer {
                      [&read, from = batch.fields[f].get()] { read.bytes = from->bytes; });
     }
   }
-  /// The number of values that were read and are not those of their samples.
+  /// The number of values that were read but differ from those of their samples.
   [[nodiscard]] std::size_t wrong_values() const {
     std::size_t wrong = 0;
     for (const Read& read : reads_) {
@@ -123,7 +123,7 @@ struct Rig {
                                            options.seed);
   }
 
-  /// Reads `count` batches, at most to the end of the pass; each batch is read after `lag` more
+  /// Takes `count` batches, or fewer if the pass ends before. Reads each batch after `lag` more
   /// batches have been taken.
   void take(std::int64_t count, std::size_t lag = 0) {
     std::deque<QueuedCopies::Batch> kept;
@@ -201,7 +201,8 @@ TEST_P(DevicePrefetcherTest, EveryValueArrivesWithoutASynchronizationWithinAPass
   });
 }
 
-/// Batches of a ring with 2 slots. A real ring would wait forever while both slots are in use.
+/// Batches of a ring with 2 slots. next() throws while both slots are in use, whereas a real ring
+/// would wait forever.
 class RingSource {
  public:
   RingSource(HostMemory& memory, int& kept) : batches_(memory, /*bad=*/-1, 1), kept_(&kept) {}

@@ -13,15 +13,15 @@ class LookAheadTest : public ::testing::Test {
   std::optional<int> next() {
     return ahead_.next(
         [this]() -> std::optional<int> {
-          if (made_ == bad_) throw std::runtime_error("damaged");
-          if (made_ == end_) return std::nullopt;
-          return made_++;
+          if (produced_ == bad_) throw std::runtime_error("damaged");
+          if (produced_ == end_) return std::nullopt;
+          return produced_++;
         },
         [this] { return ready_; });
   }
 
   LookAhead<int> ahead_{2};
-  int made_ = 0;
+  int produced_ = 0;
   int end_ = 5;
   int bad_ = -1;
   bool ready_ = true;
@@ -29,7 +29,7 @@ class LookAheadTest : public ::testing::Test {
 
 TEST_F(LookAheadTest, KeepsItsDepthOfItemsAheadAndDeliversAllInOrder) {
   EXPECT_EQ(next(), 0);
-  EXPECT_EQ(made_, 3);
+  EXPECT_EQ(produced_, 3);
   for (int expected = 1; expected < 5; ++expected) EXPECT_EQ(next(), expected);
   EXPECT_EQ(next(), std::nullopt);
   EXPECT_EQ(next(), std::nullopt);
@@ -48,16 +48,16 @@ TEST_F(LookAheadTest, AReadyItemDoesNotWaitForTheNextOne) {
   ready_ = false;
   EXPECT_EQ(next(), 1);
   EXPECT_EQ(next(), 2);
-  EXPECT_EQ(made_, 3);
-  EXPECT_EQ(next(), 3) << "if no item is in hand, next() waits for one";
-  EXPECT_EQ(made_, 4);
+  EXPECT_EQ(produced_, 3);
+  EXPECT_EQ(next(), 3) << "if no item is ready, next() waits for one";
+  EXPECT_EQ(produced_, 4);
 }
 
 TEST_F(LookAheadTest, ARestartForgetsItemsAndFailures) {
   bad_ = 2;
   EXPECT_EQ(next(), 0);
   ahead_.restart();
-  made_ = 3;
+  produced_ = 3;
   EXPECT_EQ(next(), 3);
   EXPECT_EQ(next(), 4);
   EXPECT_EQ(next(), std::nullopt);

@@ -17,15 +17,15 @@
 #include "data/image/normalize.h"
 #include "data/outside/producer_error.h"
 #include "framework/core/error.h"
-#include "tests/data/outside/made_message.h"
+#include "tests/data/outside/test_message.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/program.h"
 
 namespace precast::data {
 namespace {
 
-using test::MadeBatch;
 using test::Names;
+using test::TestBatch;
 using ::testing::ThrowsMessage;
 
 constexpr std::int64_t kSamples = 3, kSidePx = 4, kClasses = 5;
@@ -33,7 +33,7 @@ constexpr std::int64_t kSamples = 3, kSidePx = 4, kClasses = 5;
 /// Delivers the batches that a test has put into it, then stops.
 class PreparedBatches final : public OutsideBatches {
  public:
-  void put(std::shared_ptr<MadeBatch> made, std::optional<RingPosition> position) {
+  void put(std::shared_ptr<TestBatch> made, std::optional<RingPosition> position) {
     const std::string name = "batch " + std::to_string(++count_);
     HostBatch host{.fields = made->fields, .sample_ids = {}, .memory = made};
     queue_.push_back({.host = std::move(host), .position = position, .name = name});
@@ -63,7 +63,7 @@ class OutsideSourceTest : public ::testing::Test {
     spec_.classes.count = kClasses;
   }
   void put(std::optional<RingPosition> position, std::int64_t label = 1) {
-    prepared_->put(std::make_shared<MadeBatch>(kSamples, kSidePx, label), position);
+    prepared_->put(std::make_shared<TestBatch>(kSamples, kSidePx, label), position);
   }
   BatchSource& source() {
     if (!source_) source_ = make_outside_source(std::move(owned_), spec_, at::kCPU, at::kFloat);
@@ -95,7 +95,7 @@ TEST_F(OutsideSourceTest, PixelsAreNormalisedAndInChannelsLast) {
 }
 
 TEST_F(OutsideSourceTest, FloatsAreTakenAsTheyAreAtAnyAlignment) {
-  auto made = std::make_shared<MadeBatch>(kSamples, kSidePx);
+  auto made = std::make_shared<TestBatch>(kSamples, kSidePx);
   constexpr std::size_t kValues = kSamples * kSidePx * kSidePx * 3;
   made->pixels.assign(kValues * sizeof(float) + 1, {});
   for (std::size_t i = 0; i < kValues; ++i) {
@@ -238,7 +238,7 @@ TEST_F(OutsideSourceTest, MasksAreCopiedAndChecked) {
   spec_.targets = {2};
   spec_.classes.ignored = 255;
   const auto put_masks = [&](std::int64_t number, std::uint8_t last) {
-    auto made = std::make_shared<MadeBatch>(kSamples, kSidePx);
+    auto made = std::make_shared<TestBatch>(kSamples, kSidePx);
     auto mask = std::make_shared<std::vector<std::byte>>(kSamples * kSidePx * kSidePx,
                                                          std::byte{kClasses - 1});
     mask->front() = std::byte{255};

@@ -27,7 +27,7 @@ ArrayInput mask(std::uint64_t sample, const std::vector<std::uint64_t>& shape) {
   return {.format = {"|u1", shape}, .elements = std::move(pixels)};
 }
 
-/// Checks the search in a file with one field of masks.
+/// Checks find_out_of_range() on a file with one field of masks.
 void expect_found(std::function<std::unique_ptr<Field>()> field,
                   const std::vector<std::uint64_t>& shape, const Output::Kind& kind) {
   const test::TemporaryFolder folder;

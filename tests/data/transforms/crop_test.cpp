@@ -49,7 +49,7 @@ TEST(RandomResizedCropTest, AreaAndRatioFollowTheirRanges) {
 TEST(RandomResizedCropTest, FallsBackToACentredCropWithinTheRatios) {
   const RandomResizedCrop crop;
   RandomStream random(1, 0, 0, RandomUse::crop);
-  // In an image this flat, no crop with a ratio of at most 4/3 has at least 8 % of the area.
+  // In an image this elongated, no crop with a ratio of at most 4/3 has at least 8 % of the area.
   EXPECT_EQ(crop.choose(10, 4000, random), (Rect{0, 1993, 10, 13}));
   EXPECT_EQ(crop.choose(4000, 10, random), (Rect{1993, 0, 13, 10}));
 }

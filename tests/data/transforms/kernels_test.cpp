@@ -30,7 +30,8 @@ using test::transform_golden;
 
 using Change = std::function<void(const Pixels&, const json&)>;
 
-/// The largest difference over the cases of a golden, each starting from the original image.
+/// Applies `change` to the original image for each case of a golden. @return the largest
+/// difference.
 Difference worst_of(const std::string& name, const Change& change) {
   const Golden golden = transform_golden(name);
   EXPECT_EQ(golden.cases.size(), golden.images.size()) << name;
@@ -104,7 +105,7 @@ TEST(ColorKernelsTest, TablesEqualTorchvision) {
 }
 
 TEST(ColorKernelsTest, HistogramOperationsEqualTorchvision) {
-  // Case 1 is a version of the image with less contrast.
+  // In case 1, the input is a copy of the image with less contrast.
   const auto of = [](void (*kernel)(const Pixels&)) {
     return [kernel](const Pixels& image, const json& low_contrast) {
       if (low_contrast == 1) {

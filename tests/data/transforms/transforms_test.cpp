@@ -284,7 +284,8 @@ TEST(TransformsTest, RandAugmentAppliesTorchvisionsOperations) {
     bool known = false;
     for (std::size_t i = 0; i < golden.images.size() && !known; ++i) {
       const test::Difference off = test::difference(out, golden.images[i]);
-      // Colours differ by at most one level; moved pixels are equal except for ties.
+      // Changed colours differ by at most one level. Moved pixels are equal, except at positions
+      // halfway between two pixels.
       known = (off.worst <= 1 && off.share < 0.08) || off.share <= 0.002;
       found[i] += known ? 1 : 0;
     }
@@ -352,9 +353,9 @@ TEST(AugMixTest, OneChainWithWeightZeroOrOneIsTheImageOrAnOperation) {
   // Half of the draws have weight 1, and there are 13 operations.
   EXPECT_NEAR(equal, kDraws / 26, 35);
   EXPECT_NEAR(poster, kDraws / 26, 35);
-  // These operations leave the image unchanged: auto-contrast, a rotation of 0 degrees, a
-  // translation of 0 px. So do half of the factors of color, contrast, brightness and sharpness,
-  // which are in [1, severity] and therefore 1.
+  // Auto-contrast, a rotation by 0 degrees and a translation by 0 px leave the image unchanged. So
+  // do color, contrast, brightness and sharpness in half of their draws: the factor is then from
+  // [1, severity] and therefore 1.
   EXPECT_NEAR(same / static_cast<double>(kDraws), 0.5 + 0.5 * (1 + 0.26 + 0.63 + 0.79 + 2) / 13,
               0.03);
 }
@@ -373,8 +374,8 @@ std::map<int, int> grey_becomes(const std::string& options, int draws) {
 }
 
 TEST(AugMixTest, ChainsAreBlendedAndRoundedToTheNearest) {
-  // Only one of the 9 safe operations, posterize, changes the middle of a grey image: to 96. The
-  // original image has weight 1/2, each chain 1/4.
+  // Of the 9 safe operations, only posterize changes the middle of a grey image: from 100 to 96.
+  // The original image has weight 1/2, and each chain has weight 1/4.
   const auto found =
       grey_becomes("{severity: 1, width: 2, depth: 1, alpha: 1e7, augmentation_set: safe}", 2000);
   ASSERT_EQ(found.size(), 3U);

@@ -216,7 +216,7 @@ TEST(CustomField, OfAPlugInIsLaidOutAsItsTagSaysAndNeedsOne) {
 }
 
 /// Writes a file with a single field, a custom field. Its arguments contain `mark` at kSumsFlagAt,
-/// the position of the mark of files with checksums.
+/// where files with checksums have their mark.
 void write_marked(const std::filesystem::path& path, std::uint64_t mark, bool checksums) {
   std::vector<std::byte> arguments;
   put_tag({.kind = FieldTag::Kind::custom, .layout = {12, 4, {}}}, arguments);

@@ -153,8 +153,8 @@ TEST(ImageField, KeepsTheBytesOfPlainJpegsWhenAskedTo) {
   }
   ImageField again({});
   EXPECT_NE(encode(again, {file, {}}).blob, file);
-  // A JPEG that needs a resize, is CMYK or decodes with a warning is encoded again. If pixels must
-  // be stored, no JPEG is kept.
+  // A JPEG is encoded again if it must be resized, is CMYK, or decodes with a warning. In mode
+  // `raw`, no JPEG is kept.
   ImageField smaller({.max_resolution_px = 50, .passthrough = true});
   EXPECT_NE(encode(smaller, {file, {}}).blob, file);
   ImageField pixels({.mode = ImageWriteMode::raw, .passthrough = true});
@@ -172,7 +172,7 @@ TEST(ImageField, KeepsTheBytesOfPlainJpegsWhenAskedTo) {
 }
 
 TEST(ImageField, KeepsNoProgressiveJpegThatTheLoaderWouldRefuse) {
-  // More scans than the decoder accepts, which limits the work for small files.
+  // More scans than the decoder accepts. Its limit bounds the work for a small file.
   std::vector<jpeg_scan_info> scans;
   for (const int bit : {1, 0}) {
     scans.push_back({3, {0, 1, 2}, 0, 0, bit == 0 ? 1 : 0, bit});

@@ -176,7 +176,7 @@ TEST(RaggedField, ReadsBackArraysOfAnyShapeEmptyOnesToo) {
   write(folder / "x.beton", "ragged",
         {ArrayInput{{"<f4", {3, 2}}, bytes_of(numbers)}, ArrayInput{{"<f4", {0, 4}}, {}},
          ArrayInput{{"<f4", {1, 6}}, bytes_of(numbers)}});
-  // Writes the values again, with the written file as the source. It contains the tag of the field.
+  // Writes the values again. The source is the written file, which contains the field's tag.
   const auto source = open_beton(folder / "x.beton");
   EXPECT_EQ(source->fields()[0].type, "ragged");
   const std::vector<Value> values = {source->sample(0).values[0], source->sample(1).values[0],
@@ -238,7 +238,7 @@ TEST(FieldTags, AreReadAsTheyWereWrittenAndRefusedIfDamaged) {
       }
     }
   }
-  // A new tag leaves nothing of a longer tag that was there before.
+  // A new tag completely replaces a longer one.
   const FieldTag lesser{.kind = FieldTag::Kind::pixels, .dtype = "|u1", .channels = 1};
   std::vector<std::byte> used;
   put_tag({.kind = FieldTag::Kind::custom, .layout = {1024, 8, 1016}}, used);

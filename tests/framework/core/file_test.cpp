@@ -34,8 +34,7 @@ std::size_t count_files(const std::filesystem::path& folder) {
 
 class AtomicFileFaults : public ::testing::TestWithParam<int> {};
 
-/// In the n-th run, the n-th file operation fails. Ends when a run needs fewer operations than
-/// that.
+/// Makes the n-th file operation fail in the n-th run, until a run has fewer than n operations.
 TEST_P(AtomicFileFaults, LeaveTheOldOrTheNewFileAndNothingElse) {
   const test::TemporaryFolder folder;
   const auto path = folder / "weights";

@@ -21,8 +21,8 @@ namespace {
 
 using test::Names;
 
-/// Connects standard error to a separate terminal and returns what `action` writes to it. @param
-/// columns the width of the terminal; 0: unknown
+/// Connects standard error to a separate terminal and returns what `action` writes to it.
+/// @param columns the width of the terminal; 0: unknown
 template <typename Action>
 std::string on_terminal(Action action, unsigned short columns = 0) {
   constexpr std::string_view kEnd = "<end>";
@@ -132,7 +132,7 @@ TEST(Progress, RedrawsOneLineOnATerminal) {
     const auto before = std::chrono::steady_clock::now();
     progress.show("step 1");
     const bool due = progress.due();
-    // Not checked on a machine that is so busy that a redraw is already due.
+    // A redraw is due after 100 ms. On a busy machine, this time may already have passed.
     if (std::chrono::steady_clock::now() - before < std::chrono::milliseconds(90)) {
       EXPECT_FALSE(due);
     }

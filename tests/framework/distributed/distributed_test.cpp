@@ -138,9 +138,9 @@ TEST(DistributedTrainingTest, CompressedGradientsAreCloseAndTheRanksStayEqual) {
   }
 }
 
-/// The tests with this name train with methods that replace a step or skip a part of it, on several
-/// ranks and with micro-batches. `twins=1` gives all ranks the same samples: SAM climbs along each
-/// rank's own gradient, as published, so these ranks must act like one rank.
+/// The tests of this suite train with methods that replace a step or skip a part of it, on several
+/// ranks and with micro-batches. SAM climbs along each rank's own gradient, as published. With
+/// `twins=1`, all ranks get the same samples, so they must act like one rank.
 TEST(DistributedMethodsTest, SamClimbsWithoutFrozenLayersHoweverManyRanksThereAre) {
   const std::string methods = "methods=sam:{rho: 0.5};layer_freezing:{freeze_start: 0}";
   const auto one = train(1, {"epochs=4", "steps=3", "batch=4", methods})[0];
@@ -290,7 +290,7 @@ TEST(ProcessGroupTest, AMissingStoreIsNamedWithItsPlace) {
               testing::ThrowsMessage<DeviceError>(Names("127.0.0.1:9")));
 }
 
-/// The keys that the ranks of a group share.
+/// Opens the key-value store that the ranks of a group share.
 c10::intrusive_ptr<c10d::Store> keys_of(int port, const std::string& prefix = "") {
   c10d::TCPStoreOptions client;
   client.port = static_cast<std::uint16_t>(port);
@@ -320,7 +320,8 @@ TEST(ProcessGroupTest, ARankThatIsAskedToStopLeavesWithTheOthers) {
   auto waiting_rank = std::async(std::launch::async, join_group, 0, store.port(), nullptr);
   EXPECT_EQ(join_group(1, store.port(), &stop_requested), ExitCode::preempted);
   EXPECT_EQ(waiting_rank.get(), ExitCode::preempted);
-  EXPECT_EQ(join_group(2, store.port(), nullptr), ExitCode::preempted) << "a rank that joins later";
+  EXPECT_EQ(join_group(2, store.port(), nullptr), ExitCode::preempted)
+      << "a rank that joins after the stop";
 }
 
 TEST(ProcessGroupTest, ARankIsAskedToStopWhileItWaits) {
@@ -367,7 +368,7 @@ GroupOptions on_reused_store(int port, int rank, int world) {
           .join_timeout = std::chrono::seconds(60)};
 }
 
-/// The ranks of one group, each in a thread. @return the prefix of each rank's keys
+/// Creates a group with one thread per rank. @return the prefix of each rank's keys
 std::vector<std::string> meet_on_reused_store(int port, int world) {
   std::vector<std::future<std::string>> ranks;
   for (int rank = 0; rank < world; ++rank) {
@@ -390,7 +391,6 @@ std::vector<std::string> meet_on_reused_store(int port, int world) {
 TEST(ReusedStoreTest, EachGroupIgnoresTheKeysOfEarlierGroups) {
   const StoreHost store("127.0.0.1");
   std::set<std::string> prefixes;
-  // The third group has more ranks than the others, and the last group has fewer.
   for (const int world : {3, 3, 4, 2}) {
     const std::vector<std::string> met = meet_on_reused_store(store.port(), world);
     EXPECT_THAT(met, testing::Each(testing::StartsWith("precast/")));
@@ -455,7 +455,7 @@ TEST(ReusedStoreTest, ARankThatIsAskedToStopLeavesWithTheOthers) {
   EXPECT_EQ(zero.get(), ExitCode::preempted);
 }
 
-/// Collects the causes that heartbeats report from their threads when a run ends.
+/// Collects the causes of failures that heartbeats report from their threads.
 class CauseRecorder {
  public:
   [[nodiscard]] Heartbeat::OnFailure callback() {
@@ -512,7 +512,6 @@ TEST(HeartbeatTest, TheFirstClaimIsTheCause) {
   EXPECT_THAT(second.claimed_cause(), Names("rank 0", "disk full"));
 }
 
-/// Counts the requests.
 class CountingStore final : public c10d::HashStore {
  public:
   std::int64_t add(const std::string& key, std::int64_t value) override {
@@ -563,7 +562,7 @@ TEST(PeerWatchTest, TheRequestsOfABeatDoNotGrowWithTheNumberOfRanks) {
 TEST(PeerWatchTest, RanksThatDieTogetherAreNoticed) {
   for (const int world : {2, 16}) {
     for (const int first : {0, world / 2, world - 1}) {
-      // Up to 8 ranks die, as many as a host has. That is more than each rank watches.
+      // Up to 8 consecutive ranks die, as many as a host has. Each rank watches fewer ranks.
       std::set<int> dead;
       for (int i = 0; i < std::min(world - 1, 8); ++i) dead.insert((first + i) % world);
       SimulatedHeartbeats beats(world);

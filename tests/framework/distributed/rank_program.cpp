@@ -39,9 +39,9 @@ constexpr std::int64_t kClasses = 5;
 /// gradients is the gradient of the global batch.
 class PlainNet final : public ImageModel {
  public:
-  /// @param bias_every the bias of the linear layer is used in the first of every `bias_every`
-  /// training passes; 0: never. @param sparse_after the number of training passes before that in
-  /// which the bias is always used.
+  /// @param bias_every only the first of every `bias_every` training passes uses the bias of the
+  /// linear layer; 0: no pass uses it
+  /// @param sparse_after the number of training passes before those; all of them use the bias
   explicit PlainNet(std::int64_t bias_every, std::int64_t sparse_after = 0)
       : bias_every_(bias_every), passes_(-sparse_after) {
     add("conv1.weight", {8, 3, 3, 3});
@@ -169,7 +169,7 @@ std::vector<NamedMethod> make_methods(const Options& options) {
 
 std::unique_ptr<Model> make_model(const Options& options, Communicator& ranks) {
   if (text(options, "model") != "resnet18") {
-    // `bias_every=0 sparse_ranks=1`: only rank 1 never uses the bias.
+    // With `bias_every=0 sparse_ranks=1`, rank 1 never uses the bias, but other ranks always do.
     const auto sparse = numbers(options, "sparse_ranks");
     const bool listed = std::ranges::find(sparse, ranks.rank()) != sparse.end();
     return std::make_unique<PlainNet>(listed ? number(options, "bias_every", 1) : 1,

@@ -72,7 +72,7 @@ void backward(const SmallNetwork& network, GradSync& sync, std::int64_t first, s
   sync.finish_backward();
 }
 
-/// Computes the gradients of all samples, in two micro-batches, without ranks.
+/// Computes the gradients of all samples, in two micro-batches, without a process group.
 void backward_single_rank(const SmallNetwork& network) {
   network.clear_gradients();
   for (int part = 0; part < 2; ++part) {
@@ -214,8 +214,8 @@ TEST_P(TransportTest, AGroupThatHasFailedEndsPromptly) {
   EXPECT_LT(Clock::now() - end_begins, kTimeLimit);
 }
 
-/// One of two ranks, in a separate process that the test below starts. Writes the final weights for
-/// each of sync_modes().
+/// One of two ranks, in a separate process that run_two_ranks() starts. Writes the final weights
+/// for each of sync_modes().
 TEST_P(SharedDeviceTest, DISABLED_OneOfTwoRanks) {
   const char* given = std::getenv(kRankVariable);
   ASSERT_NE(given, nullptr);
@@ -240,7 +240,7 @@ TEST_P(SharedDeviceTest, DISABLED_OneOfTwoRanks) {
   std::ofstream(task.at("out").get<std::string>()) << result;
 }
 
-/// Runs two such processes and returns the results that they wrote, one per rank.
+/// Runs the test above in two processes and returns the results that they wrote, one per rank.
 std::vector<nlohmann::json> run_two_ranks(const std::string& filter) {
   const TemporaryFolder folder;
   const StoreHost store("127.0.0.1");

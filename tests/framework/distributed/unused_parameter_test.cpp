@@ -24,7 +24,6 @@ using test::TemporaryFolder;
 constexpr int kFailed = static_cast<int>(ExitCode::failed);
 constexpr int kPeerFailed = static_cast<int>(ExitCode::peer_failed);
 
-/// How a rank ended.
 struct End {
   int code;
   std::string err, weights;
@@ -72,7 +71,7 @@ TEST_P(UnusedParameterTest, IsAnErrorOnEveryRankIfNoRankUsesIt) {
   }
 }
 
-/// Even in a group of one rank, c10d's Reducer does not finish a pass without this gradient.
+/// c10d's Reducer waits for the gradient of every parameter, even in a group of one rank.
 TEST_P(UnusedParameterTest, IsAnErrorInAGroupOfOneRank) {
   for (const char* compression : {"none", "bf16"}) {
     const auto ends = train(1, {update_, "group=1", std::string("compression=") + compression,
@@ -91,8 +90,7 @@ TEST(UnusedParameterOfOneRankTest, IsAllowedWithoutAGroup) {
   EXPECT_EQ(train(1, {"bias_every=0", "sparse_ranks=0"})[0].code, 0);
 }
 
-/// The bias has a gradient, but from the first of two micro-batches only, and the buckets are sent
-/// during the last one.
+/// Only the first of two micro-batches uses the bias, but the buckets are sent during the second.
 TEST(ParameterOfAnEarlierMicroBatchTest, IsAveragedAfterTheBackwardPassButNotDuringIt) {
   const std::vector<std::string> sparse = {"micro_batches=2", "bias_every=2", "sparse_ranks=0,1"};
   for (const char* update : {"after_backward", "parameter_server", "replicated"}) {
@@ -107,8 +105,8 @@ TEST(ParameterOfAnEarlierMicroBatchTest, IsAveragedAfterTheBackwardPassButNotDur
   }
 }
 
-/// In the second epoch, `layer_freezing` drops the gradients of the first layer, and the bias
-/// begins to be used in the first of two micro-batches only.
+/// In the second epoch, `layer_freezing` drops the gradients of the first layer, and only the first
+/// of two micro-batches uses the bias.
 TEST(ParameterOfAnEarlierMicroBatchTest, IsDistinguishedFromThoseWhoseGradientsAMethodDrops) {
   for (const End& end :
        train(2, {"epochs=2", "micro_batches=2", "sparse_after=4", "bias_every=2",

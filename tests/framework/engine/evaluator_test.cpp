@@ -127,7 +127,7 @@ TEST(EvaluatorTest, IsCancelledOnRequest) {
 TEST(EvaluatorTest, IsCancelledIfTheSourceIsStoppedWhileItWaits) {
   std::optional<StopSignals> signals(std::in_place);
   LinearModel model(3);
-  // Ends one batch before the end of the pass.
+  // Raises SIGTERM after two of three batches, and ends the pass.
   class Stalled final : public BatchSource {
    public:
     void begin_epoch(const EpochRequest& request) override { source_.begin_epoch(request); }
@@ -146,7 +146,7 @@ TEST(EvaluatorTest, IsCancelledIfTheSourceIsStoppedWhileItWaits) {
   } source;
   EXPECT_FALSE(Evaluator({.flip_tta = false})
                    .evaluate(model, MeanCrossEntropy(), source, *make_single_rank(), go_on));
-  // Forgets the request, which would stop the runs of later tests.
+  // Clears the stop request, which would stop the runs of later tests.
   signals.reset();
   signals.emplace();
 }

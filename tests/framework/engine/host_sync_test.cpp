@@ -43,7 +43,7 @@ constexpr std::int64_t kSizePx = 32;
 constexpr std::int64_t kEpochs = 4;
 constexpr std::int64_t kStepsPerEpoch = 1;
 
-/// Operations whose result, or its size, the host needs in order to continue.
+/// Operations that make the host wait, because it needs their result or the result's size.
 constexpr std::array<std::string_view, 12> kSyncingOps = {
     "aten::_local_scalar_dense", "aten::item",     "aten::is_nonzero", "aten::nonzero",
     "aten::masked_select",       "aten::equal",    "aten::_unique",    "aten::_unique2",
@@ -53,8 +53,8 @@ constexpr std::array<std::string_view, 12> kSyncingOps = {
 /// CUDA kernel reads them on the device.
 constexpr std::string_view kWaitsOnCpus = "aten::_fused_adamw_";
 
-/// Whether the call requests that a tensor is moved to a device and that the host waits for it. On
-/// a CPU nothing is moved, but the request is the same.
+/// Whether the call moves a tensor to a device without `non_blocking`. If the target is a CPU,
+/// nothing is moved, but the arguments are the same.
 bool is_blocking_move(const at::RecordFunction& call) {
   if (call.name() != std::string_view("aten::to")) return false;
   const std::optional<c10::FunctionSchema> schema = call.operator_schema();
@@ -70,8 +70,8 @@ bool is_blocking_move(const at::RecordFunction& call) {
          !non_blocking->toBool();
 }
 
-/// Records the operations that make the host wait, while this object exists, each with the
-/// operations that contain it: `aten::index > aten::nonzero`. Only one may exist at a time.
+/// While this object exists, records the operations that make the host wait, each with the
+/// operations that contain it: `aten::index > aten::nonzero`. Only one object may exist at a time.
 class HostSyncs {
  public:
   HostSyncs() {
@@ -166,7 +166,7 @@ Batch make_batch(TargetKind kind, bool probabilities) {
           .sample_ids = std::vector<std::uint64_t>(kBatch)};
 }
 
-/// A training run of a few steps that reaches every part of a run.
+/// A training run of a few steps, with the hooks of its methods.
 class ShortRun {
  public:
   ShortRun() {
@@ -249,7 +249,7 @@ class WaitingMethod final : public Method {
   void on_batch(Batch& batch, std::int64_t /*global_step*/) override {
     if (sync_kind_ == "move") batch.labels() = batch.labels().to(at::Device(at::kCPU));
     if (sync_kind_ == "mask")
-      static_cast<void>(batch.images().index({batch.images() > 0.5}));  // the size is unknown
+      static_cast<void>(batch.images().index({batch.images() > 0.5}));  // the host needs the size
   }
   void on_gradients(Model& model) override {
     if (sync_kind_ == "item") sum_ += model.parameters()[0].tensor.grad().sum().item<double>();

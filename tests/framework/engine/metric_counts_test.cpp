@@ -23,7 +23,7 @@ struct Samples {
   at::Tensor outputs, target;
 };
 
-/// The values that a rank computes from every world-th sample, in batches.
+/// @return the values that a rank computes from its share, every world-th sample, in batches.
 Values values_of(const Metrics& metrics, const Samples& all, Communicator& ranks,
                  std::int64_t batch_size) {
   MetricCounts counts(metrics, at::kCPU);

@@ -81,7 +81,7 @@ TEST_P(ResumeTest, GoesBackToTheLastCheckpointWithHalfTheRate) {
 TEST_P(ResumeTest, StoppedAfterANonFiniteLossItKeepsTheHalvedRate) {
   const test::TemporaryFolder folder;
   test::MemorySink sink;
-  // The request is agreed on only after the next step, whose loss is NaN.
+  // The ranks agree on the stop request only after the next step, whose loss is NaN.
   EXPECT_FALSE(
       run(folder.path(), sink, {.stop_at_step = 6, .nan_at_step = 7}, NonFinitePolicy::restore)
           .finished);

@@ -132,7 +132,7 @@ TEST_P(ResumeTest, MissingTensorsAndUnexpectedOnesAreBothReported) {
 TEST_P(ResumeTest, ValuesOfAnotherMetricAreNotCompared) {
   const test::TemporaryFolder folder;
   test::MemorySink sink;
-  // The run is stopped in the second epoch; the first had a top-1.
+  // The run is stopped in the second epoch, after the first epoch has recorded a top-1.
   EXPECT_FALSE(run(folder.path(), sink, {.stop_at_step = 7}).finished);
   const nlohmann::json before = saved_position(folder.path());
   EXPECT_EQ(before.at("best_epoch"), 0);
@@ -157,7 +157,7 @@ TEST_P(ResumeTest, TheMetricOfAnEarlierVersionsCheckpointIsInItsIdentity) {
     test::MemorySink sink;
     best_ = first;
     EXPECT_FALSE(run(folder.path(), sink, {.stop_at_step = 6}).finished);
-    // As in the checkpoints of earlier versions.
+    // Checkpoints of earlier versions lack this entry.
     edit_state(folder.path(), [](auto& state) { state.at("position").erase("best_metric"); });
     const nlohmann::json before = saved_position(folder.path());
     ASSERT_FALSE(before.contains("best_metric"));

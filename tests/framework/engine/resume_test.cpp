@@ -80,7 +80,8 @@ TEST_P(ResumeTest, InterruptedInAnEvaluationItEvaluatesAgain) {
 }
 
 TEST_P(ResumeTest, CutWhileASourcePreparesAPassItUsesNoBatchOfThisPass) {
-  // An evaluation of a single batch never reads the sum that it starts after this batch.
+  // Stop flags that are summed after a batch are read after the next one. An evaluation of a single
+  // batch never reads them.
   val_batch_size_ = 5;
   const test::TemporaryFolder uncut_folder;
   test::MemorySink uncut_sink;
@@ -90,7 +91,7 @@ TEST_P(ResumeTest, CutWhileASourcePreparesAPassItUsesNoBatchOfThisPass) {
       SCOPED_TRACE(testing::Message() << (training ? "training " : "validation ") << pass);
       const test::TemporaryFolder folder;
       test::MemorySink sink;
-      Disturbance cut;
+      Interruption cut;
       (training ? cut.stop_at_train_pass : cut.stop_at_val_pass) = pass;
       EXPECT_FALSE(run(folder.path(), sink, cut).finished);
       const nlohmann::json position = saved_position(folder.path());
@@ -166,8 +167,7 @@ TEST_P(ResumeTest, WithHalfTheBatchEachSampleOfTheEpochIsTrainedOnce) {
     std::vector<int> times(kSteps * kBatch);
     for (const std::uint64_t sample : samples_) ++times.at(sample);
     EXPECT_THAT(times, testing::Each(kEpochs));
-    // Methods get step numbers that match the resumed run's plan, in which an epoch has twice as
-    // many steps.
+    // The step numbers follow the resumed run's plan, in which an epoch has twice as many steps.
     ASSERT_FALSE(steps_.empty());
     EXPECT_EQ(steps_.front(), 2 * (kSteps + step));
     EXPECT_EQ(steps_.back(), 2 * kSteps * kEpochs - 1);
@@ -255,7 +255,7 @@ TEST_P(ResumeTest, LoaderTimesAreThoseOfAllItsParts) {
   test::MemorySink sink;
   loader_times_ = {.processing = 8, .ahead = 4, .copying = 1};
   EXPECT_FALSE(run(folder.path(), sink, {.stop_at_step = 7}).finished);
-  // The second process has decoded for longer than the first, and was ahead for a shorter time.
+  // Each process reports only its own times, so `ahead` may be shorter than in the first.
   loader_times_ = {.processing = 9, .disk = 2, .ahead = 3, .copying = 1};
   const Outcome outcome = run(folder.path(), sink);
   EXPECT_EQ(outcome.loader_times.processing, 17);

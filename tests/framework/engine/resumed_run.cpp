@@ -88,7 +88,7 @@ class AtStep final : public Method {
   std::function<void(Batch&)> action_;
 };
 
-/// Records the samples of each batch, and the number of the step after each step.
+/// Records the ids of the samples of each batch, and the number of each completed step.
 class Recorder final : public Method {
  public:
   Recorder(std::vector<std::uint64_t>& samples, std::vector<std::int64_t>& steps)
@@ -105,7 +105,7 @@ class Recorder final : public Method {
   std::vector<std::int64_t>& steps_;
 };
 
-/// A source that asks the run to stop at one batch, or at the start of one pass.
+/// A source that requests a stop at one batch, or at the start of one pass.
 class StoppingSource final : public BatchSource {
  public:
   StoppingSource(ColourSource source, std::int64_t stop_at, std::int64_t stop_at_pass)
@@ -167,7 +167,7 @@ void edit_state(const std::filesystem::path& folder,
 }
 
 Outcome ResumeTest::run(const std::filesystem::path& folder, test::MemorySink& sink,
-                        const Disturbance& disturbance, NonFinitePolicy policy) {
+                        const Interruption& disturbance, NonFinitePolicy policy) {
   at::manual_seed(3);
   SmallNet model(last_tensor_);
   TrainPlan plan;

@@ -21,12 +21,12 @@ namespace precast::engine {
 
 inline constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
-/// Where a run is disturbed.
-struct Disturbance {
+/// When a run is stopped, and when NaN occurs in it.
+struct Interruption {
   std::int64_t stop_at_step = kNever;
   std::int64_t stop_at_val_batch = kNever;
-  /// At the start of a pass of the training data or of the validation data; passes of this process
-  /// count from 0.
+  /// The run is stopped at the start of this pass over the training data or the validation data.
+  /// Passes are counted from 0 in each process.
   std::int64_t stop_at_train_pass = kNever;
   std::int64_t stop_at_val_pass = kNever;
   std::int64_t nan_at_step = kNever;
@@ -48,21 +48,21 @@ struct Outcome {
     return std::tie(tensors, log, finished) == std::tie(other.tensors, other.log, other.finished);
   }
 };
-/// The position in the newest checkpoint.
+/// @return the object `position` of the newest checkpoint's state.json.
 nlohmann::json saved_position(const std::filesystem::path& folder);
 
-/// Changes the state in the newest checkpoint.
+/// Edits state.json of the newest checkpoint.
 void edit_state(const std::filesystem::path& folder,
                 const std::function<void(nlohmann::ordered_json& state)>& edit);
 
-/// Runs a small training that is disturbed, and runs it again.
+/// Runs a small training that is interrupted, and continues it.
 class ResumeTest : public ::testing::TestWithParam<Precision> {
  protected:
   static constexpr std::int64_t kSteps = 5, kEpochs = 3, kBatch = 4;
 
   /// Trains until the run ends or is disturbed. Continues from the checkpoints in `folder`.
   Outcome run(const std::filesystem::path& folder, test::MemorySink& sink,
-              const Disturbance& disturbance = {}, NonFinitePolicy policy = NonFinitePolicy::stop);
+              const Interruption& disturbance = {}, NonFinitePolicy policy = NonFinitePolicy::stop);
 
   Precision precision_ = GetParam();
   bool any_precision_ = false;
@@ -82,10 +82,10 @@ class ResumeTest : public ::testing::TestWithParam<Precision> {
   std::vector<ReplacedSample> replaced_;
   /// The times that the training source of a process reports.
   SourceTimes loader_times_;
-  /// The samples and the numbers of all steps so far, including those before the run was resumed.
+  /// The sample ids and the step numbers so far, including those before the run was resumed.
   std::vector<std::uint64_t> samples_;
   std::vector<std::int64_t> steps_;
-  /// The name of the last parameter; the prefix is one that DistributedDataParallel adds to names.
+  /// The name of the last parameter. It begins with the prefix that DistributedDataParallel adds.
   std::string last_tensor_ = "module.fc.weight";
   /// Names and options of further methods.
   std::vector<std::pair<std::string, std::string>> more_methods_;

@@ -68,7 +68,7 @@ class CallingLoss final : public Loss {
   std::function<void()> call_;
 };
 
-/// The synchronisation of a rank that alone receives the averaged gradients.
+/// A gradient synchronisation after which only this rank has the averaged gradients.
 class OneRankSync final : public GradSync {
  public:
   void begin_backward(bool /*last*/) override {}
@@ -131,7 +131,7 @@ void ShortTraining::run_to(int end) {
     }
     Batch batch = make_batch();
     for (NamedMethod& method : methods_) method.method->on_batch(batch, next_);
-    // Exactly representable in float32.
+    // Exact in float32.
     const double lr = (1 + next_ % 4) / 256.0;
     losses_.push_back(step_->run(batch, lr).item<double>());
     for (NamedMethod& method : methods_) method.method->on_step_end(*model_, next_);

@@ -46,7 +46,7 @@ struct TrainingOptions {
   int world = 1;
   /// Whether gradients are averaged on one rank only.
   bool gradients_on_one_rank = false;
-  /// If set, makes the optimiser instead of `optimizer`.
+  /// If set, creates the optimiser, and `optimizer` is ignored.
   std::function<std::unique_ptr<Optimizer>(const Model& model)> make_optimizer{};
 };
 
@@ -78,8 +78,8 @@ class ShortTraining {
   /// Continues from the state of another run, as from its checkpoint.
   void restore(const ShortTraining& other);
 
-  /// All tensors of a checkpoint, which share the memory of this training, and the sum of the
-  /// finite losses.
+  /// The tensors that a checkpoint would contain, and the sum of the finite losses. They share
+  /// memory with this training.
   [[nodiscard]] std::vector<NamedTensor> state() const;
   /// The loss of each step since the construction.
   [[nodiscard]] const std::vector<double>& losses() const { return losses_; }

@@ -26,7 +26,7 @@ namespace {
 using test::Names;
 using testing::ThrowsMessage;
 
-/// An optimiser or a method with any state.
+/// An optimiser or a method whose state the test sets.
 template <typename Part>
 class WithState : public Part {
  public:
@@ -137,7 +137,7 @@ TEST_F(StateChecksTest, TensorsThatAreMadeOrChangedLaterAreNamed) {
   }
 }
 
-/// One of two ranks. The other one has sent `other`, or the same text as this one.
+/// One of two ranks. The other rank sends `other` or, if that is empty, the same text as this rank.
 class OneOfTwo final : public test::LoneRank {
  public:
   OneOfTwo(int rank, std::string other) : LoneRank(rank, 2), other_(std::move(other)) {}

@@ -86,7 +86,7 @@ struct TrainingOptions {
   std::function<void(int step, Model& model)> prepare = [](int, Model&) {};
   std::function<std::int64_t(int step)> size_px = [](int) { return 64; };
   bool waits = false;
-  /// The images are changed by this fraction.
+  /// The relative change of the images.
   double noise = 0;
 };
 
@@ -174,7 +174,7 @@ class StepGraphGpu : public ::testing::Test {
     const double update = (expected.weights - expected.first_weights).norm().item<double>();
     const double difference = (found.weights - expected.weights).norm().item<double>();
     const double weight_tolerance = plan_.precision == Precision::fp32 ? 1e-2 : 5e-2;
-    // A replay that is left out changes the update by at least a sixth.
+    // The tolerance must be smaller than the effect of a missing replay, a sixth of the update.
     ASSERT_LT(2 * noise, update / 8);
     EXPECT_LT(difference, std::max(weight_tolerance * update, 2 * noise)) << "noise " << noise;
   }
@@ -252,9 +252,9 @@ TEST_P(WholeStepGpu, TrainsMicroBatchesAsTheEagerStep) {
 }
 
 /// Uses fp32 and a large epsilon. With a small one, the first updates of AdamW and LAMB depend only
-/// on the sign of the gradient, and rounding determines the sign of a gradient near 0. Even so,
-/// images that differ by 1e-7 change AdamW's update by 2 % within these steps, and a run with
-/// images that differ by 1e-6 shows how far rounding may move the weights.
+/// on the sign of the gradient, and rounding determines the sign of a gradient near 0. Even with a
+/// large one, images that differ by 1e-7 change AdamW's update by 2 % within these steps. A run
+/// with images that differ by 1e-6 shows how far rounding may move the weights.
 TEST_F(StepGraphGpu, WholeStepOfEachOptimizer) {
   plan_.precision = Precision::fp32;
   // TF32 would increase the differences between kernels that cuDNN may choose.

@@ -31,7 +31,8 @@ constexpr double kLr = 0.1;
 /// Part of CUDA's error for an operation that waits for the device during a capture.
 constexpr const char* kCaptureFailure = "not permitted when stream is capturing";
 
-/// Counts the calls to a FakeRecorder. Separate from the recorder, because the StepGraph owns that.
+/// Counts the calls to a FakeRecorder. It is a separate object because the StepGraph owns the
+/// recorder.
 struct RecorderLog {
   int warm_ups = 0;
   int recordings = 0;
@@ -142,12 +143,12 @@ class StepGraphTest : public ::testing::Test {
 };
 
 TEST(StepGraph, IsWorthItForFewPixels) {
-  EXPECT_TRUE(worth_capturing(GraphMode::automatic, 95, 160));
-  EXPECT_FALSE(worth_capturing(GraphMode::automatic, 96, 160));
-  EXPECT_TRUE(worth_capturing(GraphMode::automatic, 512, 32));
-  EXPECT_FALSE(worth_capturing(GraphMode::automatic, 256, 224));
-  EXPECT_TRUE(worth_capturing(GraphMode::on, 256, 224));
-  EXPECT_TRUE(worth_capturing(GraphMode::step, 256, 224));
+  EXPECT_TRUE(worth_recording(GraphMode::automatic, 95, 160));
+  EXPECT_FALSE(worth_recording(GraphMode::automatic, 96, 160));
+  EXPECT_TRUE(worth_recording(GraphMode::automatic, 512, 32));
+  EXPECT_FALSE(worth_recording(GraphMode::automatic, 256, 224));
+  EXPECT_TRUE(worth_recording(GraphMode::on, 256, 224));
+  EXPECT_TRUE(worth_recording(GraphMode::step, 256, 224));
 }
 
 TEST(StepGraph, IsNotMadeForACpu) {
@@ -227,7 +228,7 @@ struct Training {
   at::Tensor weight;
 };
 
-/// Trains a linear model through TrainStep. @param make_graph makes the StepGraph for that model
+/// Trains a linear model through TrainStep. @param make_graph creates the StepGraph for the model
 Training train(const std::function<std::unique_ptr<StepGraph>(const LinearModel&)>& make_graph) {
   TrainPlan plan;
   plan.global_batch_size = kBatch;

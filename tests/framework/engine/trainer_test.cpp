@@ -221,7 +221,7 @@ TEST_F(TrainerTest, NoEpochsMeansEvaluationAlone) {
   EXPECT_EQ(summary.eval_seconds, summary.final_eval->seconds);
 }
 
-/// Runs a pass for each entry of `lasts`.
+/// Runs one pass for each entry of `lasts`, and passes the entry as `last`.
 class ListedPasses final : public Method, private StepStrategy {
  public:
   explicit ListedPasses(std::vector<bool> lasts) : lasts_(std::move(lasts)) {}

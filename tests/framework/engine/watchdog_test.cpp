@@ -22,7 +22,7 @@ namespace {
 using test::Names;
 using Clock = std::chrono::steady_clock;
 
-/// The description that the stalled part gives of its state.
+/// How the stalled part describes its state.
 constexpr const char* kState = "3 batches are ready";
 
 /// Runs `body` in a child process for up to a minute. @return the result of Child::wait(), and what

@@ -88,7 +88,7 @@ TEST_F(WeightsTest, ALastLayerForAnotherNumberOfClassesCanKeepWhatWasDrawn) {
   model.weight.detach().fill_(7);
   const auto file = file_with({{"weight", {10, 3}}});
   EXPECT_THROW(load_model_weights(model, file), CheckpointError);
-  for (const std::int64_t in_file : {10, 0}) {  // 0: the file does not say it
+  for (const std::int64_t in_file : {10, 0}) {  // 0: not stated in the file
     load_model_weights(model, file, NumClasses{.file = in_file, .model = 4});
     EXPECT_TRUE(model.weight.equal(at::full({4, 3}, 7.0F)));
   }
@@ -118,7 +118,7 @@ TEST_F(WeightsTest, OnlyTensorsWithTheTwoNumbersOfClassesAreALastLayer) {
   EXPECT_TRUE(model.hidden.equal(at::full({6, 1, 1, 1}, 1.5F)));
   EXPECT_TRUE(model.weight.equal(at::full({3, 6, 1, 1}, 7.0F)));
   EXPECT_TRUE(model.bias.equal(at::full({3}, 7.0F)));
-  // A hidden layer of another width, and a last layer of a third number of classes.
+  // The hidden layer has another width, and the last layer a third number of classes.
   EXPECT_THROW(
       load_model_weights(
           model,

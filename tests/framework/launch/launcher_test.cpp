@@ -161,7 +161,8 @@ TEST(LauncherTest, KeepsLinesOf64KilobytesWhole) {
   EXPECT_EQ(shells.out.size(), 4U * 65537);
 }
 
-/// Two ranks: rank 1 runs `first`; when the launcher has reaped it, rank 0 runs `then`.
+/// @return a script for two ranks: rank 1 runs `first`; when the launcher has reaped it, rank 0
+/// runs `then`.
 std::string one_after_the_other(const std::string& first, const std::string& then) {
   return "[ $PRECAST_RANK = 1 ] && { echo $$ > $PID.new; mv $PID.new $PID; " + first +
          "; }; until [ -e $PID ]; do sleep 0.02; done; "
@@ -197,7 +198,7 @@ std::vector<std::string> launcher_lines(const std::string& text) {
   return lines;
 }
 
-/// The line that launch_program's on_failure printed; it must have been called exactly once.
+/// The line that launch_program's on_failure printed. Expects that it was called exactly once.
 std::string failure_line(const std::string& text) {
   std::vector<std::string> lines = lines_of(text);
   std::erase_if(lines, [](const std::string& line) { return !line.starts_with("told "); });
@@ -370,7 +371,8 @@ TEST(LauncherTest, ChildrenEndWhenTheLauncherIsKilled) {
 
 TEST(LauncherTest, StoppedChildrenEndTooWhenTheLauncherIsKilled) {
   const test::Reaper reaper;
-  // In a separate session, as if the terminal or the batch system ended together with the launcher.
+  // In a separate session, the launcher's death orphans the process group of the stopped child, so
+  // the kernel sends it SIGHUP and SIGCONT.
   std::vector<std::string> command = launch_command(1, 0, {LAUNCH_PROGRAM, "watch"});
   command.insert(command.begin(), "/usr/bin/setsid");
   test::Program launcher(command);

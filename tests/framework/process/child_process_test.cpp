@@ -92,7 +92,7 @@ TEST(ChildProcessTest, KillsAProgramOnRequest) {
 }
 
 /// Waits until this process has no child. @return the statuses with which its children ended. After
-/// 10 s, it kills those of `started` that are left, which are not in the result.
+/// 10 s, kills those of `started` that still run; the result does not contain them.
 std::map<pid_t, int> reap_all(const std::vector<pid_t>& started) {
   std::map<pid_t, int> ended;
   int status = 0;

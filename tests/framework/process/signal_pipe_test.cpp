@@ -14,7 +14,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-/// Lets the process ignore a signal.
+/// While this object exists, the process ignores a signal.
 class Ignored {
  public:
   explicit Ignored(int signal) : signal_(signal), before_(std::signal(signal, SIG_IGN)) {}

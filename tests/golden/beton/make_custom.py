@@ -1,11 +1,15 @@
-"""Writes custom_w1.beton.gz with FFCV 1.0.2: fields of a class of the user's own.
+"""Writes custom_w1.beton.gz, a dataset with custom fields, with FFCV 1.0.2.
 
-Usage: .venv-peers/bin/python make_custom.py (tools/peers/setup makes .venv-peers)
+Usage: .venv-peers/bin/python make_custom.py (tools/peers/setup creates .venv-peers)
 
-Five samples: label int (10 + i); boxes, a custom field whose metadata (pointer u64, rows u16, packed: 10 bytes,
-alignment 1) points to rows x 4 float32, `i % 3 + 1` rows, element k of sample i being 100 i + k; note bytes (`note 0`
-...); point, a custom field without a large value (x f4, y f8, tag u1, aligned: 24 bytes, alignment 8): x = i / 2,
-y = -i, tag = i; weight float (i / 4).
+The file has five samples. The fields of sample i are:
+  label   int: 10 + i
+  boxes   custom field whose record (pointer u64, rows u16; packed: 10 bytes, alignment 1) points to `i % 3 + 1` rows of
+          4 float32; element k is 100 i + k
+  note    bytes: `note 0`, `note 1` ...
+  point   custom field without a large value (x f4, y f8, tag u1; aligned: 24 bytes, alignment 8): x = i / 2, y = -i,
+          tag = i
+  weight  float: i / 4
 """
 import gzip
 import pathlib

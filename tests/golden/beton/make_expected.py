@@ -1,11 +1,11 @@
-"""Makes expected.json from .beton files that the real FFCV wrote.
+"""Writes expected.json from .beton files that the real FFCV wrote.
 
-usage: make_expected.py FOLDER     (FOLDER/NAME.beton.gz and FOLDER/NAME.json, as FFCV's side left them)
+usage: make_expected.py FOLDER     (FOLDER contains NAME.beton.gz and NAME.json, which were written with FFCV)
 
-NAME.json was written beside the file by FFCV 1.0.2 (libffcv/ffcv 3a12966b): header, field descriptors,
-metadata rows and allocation table as FFCV's own code reads them, and the sha256 of each blob. This
-script checks the copied bytes against those sums and keeps what the C++ tests compare: the rows, with
-each blob as [pointer, size, crc32]. Standard library only.
+NAME.json was written with FFCV 1.0.2 (libffcv/ffcv 3a12966b). It contains the header, the field descriptors, the
+records and the allocation table as FFCV's own code reads them, and the sha256 of each blob. This script copies the
+files, compares files and blobs with the recorded sha256, and writes what the C++ tests compare: the records, with each
+blob as [pointer, size, crc32]. It needs only the standard library.
 """
 
 import gzip

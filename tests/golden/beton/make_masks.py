@@ -1,10 +1,12 @@
-"""Writes masks_w1.beton.gz with FFCV 1.0.2: images with masks of their size.
+"""Writes masks_w1.beton.gz, a dataset of images with masks of the same size, with FFCV 1.0.2.
 
-Usage: .venv-peers/bin/python make_masks.py (tools/peers/setup makes .venv-peers)
+Usage: .venv-peers/bin/python make_masks.py (tools/peers/setup creates .venv-peers)
 
-Six samples. image (raw, 40 x 52): red is 4 x column, green 6 x row, blue the sample. mask ([40, 52] uint8): 4 x column,
-as red. mask_image (raw): the same in all channels, but 30 x 52 for sample 3. label int, weight float, vector int16 [3],
-flags bool [2].
+The file has six samples. The fields of sample i are:
+  image                         raw, 40 x 52; red is 4 x column, green is 6 x row, blue is i
+  mask                          [40, 52] uint8: 4 x column
+  mask_image                    raw; the mask in all three channels, but only 30 x 52 for sample 3
+  label, weight, vector, flags  int, float, int16 [3], bool [2]
 """
 import gzip
 import pathlib

@@ -1,6 +1,6 @@
-"""Reads a copy of custom_w1.beton.gz that precast wrote with FFCV 1.0.2 and its classes of the fields.
+"""Reads a copy of custom_w1.beton.gz with FFCV 1.0.2 and the field classes of make_custom.py. precast wrote the copy.
 
-usage: read_custom.py FILE.beton, made by
+usage: read_custom.py FILE.beton, which was written by
   precast write custom_w1.beton FILE.beton --field-layout boxes=10:1:0 --field-layout point=24:8
 """
 import pathlib

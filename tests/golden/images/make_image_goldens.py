@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Image files of every kind that sources meet, and what Pillow's convert("RGB") makes of them.
+"""Writes image files of every kind that a source may contain, and the results of Pillow's convert("RGB").
 
     make_image_goldens.py
 
-Writes files/NAME.EXT, cases.json and expected.npy [cases, 19, 27, 3] beside itself. Needs Pillow
-(tools/peers/setup). PNGs are packed by hand, since Pillow writes only some kinds of them.
+Writes files/NAME.EXT, cases.json and expected.npy [cases, 19, 27, 3] to the folder of this script. It needs Pillow
+(tools/peers/setup). It encodes the PNGs itself, because Pillow can write only some kinds of them.
 """
 import io
 import itertools
@@ -25,7 +25,7 @@ CHANNELS = {GREY: 1, RGB: 3, PALETTE: 1, GREY_ALPHA: 2, RGBA: 4}
 
 
 def picture(channels, highest=255, seed=0):
-    """A smooth picture with some noise: [HEIGHT, WIDTH, channels]."""
+    """Returns a smooth picture with some noise: [HEIGHT, WIDTH, channels]."""
     y, x = np.mgrid[0:HEIGHT, 0:WIDTH]
     planes = [x / WIDTH, y / HEIGHT, (x + y) / (WIDTH + HEIGHT), (x - y) / WIDTH % 1]
     noise = np.random.default_rng(seed).uniform(-.05, .05, (HEIGHT, WIDTH, channels))
@@ -33,7 +33,7 @@ def picture(channels, highest=255, seed=0):
 
 
 def packed_rows(samples, bits):
-    """PNG's rows of filter 0: samples of `bits` each, from the most significant bit on."""
+    """Returns the rows of a PNG with filter 0. Samples have `bits` bits, the most significant bit first."""
     rows = b""
     for row in samples.reshape(samples.shape[0], -1):
         if bits == 16:
@@ -71,7 +71,7 @@ def saved(mode, format, **options):
 
 
 def exif(orientation, order):
-    """A TIFF header with two entries, the second of them the orientation."""
+    """Returns a TIFF header with two entries, of which the second one is the orientation."""
     entries = (struct.pack(order + "HHIHH", 0x0100, 3, 1, WIDTH, 0)
                + struct.pack(order + "HHIHH", 0x0112, 3, 1, orientation, 0))
     mark = b"II" if order == "<" else b"MM"

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Arrays as NumPy saves them, for tests of the source that reads them.
+"""Writes arrays with NumPy, for tests of the source that reads .npy and .npz files.
 
     make_numpy_goldens.py
 
-Writes stored.npz, packed.npz (np.savez, np.savez_compressed), .npy files that must be refused, and
-expected.json: what the arrays hold, and the bytes of a row of those that become ndarray fields.
+Writes stored.npz (np.savez), packed.npz (np.savez_compressed), splits.npz, .npy files that precast must reject, and
+expected.json. This file contains the values of the arrays in stored.npz; for arrays that become ndarray fields, it
+contains the bytes of each row.
 """
 import json
 import pathlib

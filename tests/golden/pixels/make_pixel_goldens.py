@@ -1,8 +1,12 @@
-"""Cuts the pixel goldens out of what the real FFCV decoded (usage: make_pixel_goldens.py FOLDER_OF_NPZ).
+"""Selects the pixel goldens from pixels that the real FFCV decoded.
 
-FOLDER_OF_NPZ holds NAME.npz beside the NAME.beton files of ../beton, made by FFCV 1.0.2 with OpenCV 4.6.0 and TurboJPEG
-2.1.5: windows_96 = resize_crop of `windows` rows (sample, row0, row1, column0, column1); center_64_r0875 =
-CenterCropRGBImageDecoder((64, 64), 0.875).
+usage: make_pixel_goldens.py FOLDER
+
+FFCV 1.0.2 with OpenCV 4.6.0 and TurboJPEG 2.1.5 decoded the files NAME.beton of ../beton. FOLDER contains the results
+as NAME.npz, with the arrays
+  windows          rows of (sample, row0, row1, column0, column1)
+  windows_96       the result of resize_crop for each row of `windows`
+  center_64_r0875  the result of CenterCropRGBImageDecoder((64, 64), 0.875) for each sample
 """
 import pathlib
 import sys

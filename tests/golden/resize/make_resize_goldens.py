@@ -1,12 +1,12 @@
-"""Makes the goldens of tests/data/resample from the real OpenCV, Pillow and torch.
+"""Writes the goldens of tests/data/resample with the real OpenCV, Pillow and torch.
 
     pip install opencv-python-headless==4.14.0 pillow==13.0.0 torch==2.11.0 numpy==2.4.6
     python tests/golden/resize/make_resize_goldens.py
 
-Writes beside this file cases.npy, rows of (height, width, resized height, resized width), and for
-each peer one array with the pixels [height, width, 3] of all cases, one after the other. Images are
-noise by formula (case, place), so that no image need be stored. OpenCV 4.6.0, which FFCV's own
-goldens come from, gives the same.
+Writes to the folder of this script cases.npy, rows of (height, width, resized height, resized width), and for each peer
+an array with the pixels [resized height, resized width, 3] of all cases, one after another. The input images are noise
+that depends on the number of the case and the position, so that no image needs to be stored. OpenCV 4.6.0, with which
+FFCV's own goldens were made, gives the same results.
 """
 import pathlib
 
@@ -22,12 +22,12 @@ CASES = [
     (170, 150, 24, 21), (100, 90, 3, 4), (200, 210, 3, 2), (30, 40, 1, 1),
     (20, 30, 32, 32), (9, 5, 31, 37), (1, 1, 5, 7),  # grow
     (20, 60, 32, 24), (60, 20, 24, 32), (300, 7, 5, 20), (7, 300, 20, 5), (17, 40, 17, 50),  # both
-    (1, 40, 1, 7), (40, 2, 9, 2),  # torch mistakes one column for channels_last
+    (1, 40, 1, 7), (40, 2, 9, 2),  # torch takes an image of one column for channels_last
 ]
 
 
 def noise_image(case, height, width):
-    """Of numbers as `noise` of ../make_torchvision_goldens.py."""
+    """Returns an image with the numbers of `noise` in ../toy_model.py."""
     x = np.arange(height * width * 3, dtype=np.uint32) * np.uint32(2654435761)
     x += np.uint32(case * 40503)
     x ^= x >> np.uint32(15)
@@ -57,7 +57,7 @@ PEERS = {
 
 if __name__ == "__main__":
     if hasattr(cv2, "ipp"):
-        cv2.ipp.setUseIPP(False)  # its INTER_LINEAR is another one
+        cv2.ipp.setUseIPP(False)  # its INTER_LINEAR gives different results
     np.save(HERE / "cases.npy", np.array(CASES, dtype=np.int32))
     for name, resize in PEERS.items():
         pixels = [resize(noise_image(i, h, w), rh, rw).reshape(-1)

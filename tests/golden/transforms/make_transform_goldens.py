@@ -1,10 +1,10 @@
-"""What torchvision 0.26.0 and FFCV 1.0.2 make of one picture with given parameters.
+"""Applies transforms of torchvision 0.26.0 and FFCV 1.0.2 with given parameters to one image, and stores the results.
 
-Usage: .venv-peers/bin/python tests/golden/transforms/make_transform_goldens.py COMPOSER (tools/peers/setup makes
+Usage: .venv-peers/bin/python tests/golden/transforms/make_transform_goldens.py COMPOSER (tools/peers/setup creates
 .venv-peers; COMPOSER is the folder of an unpacked wheel of mosaicml 0.32.1)
 
 picture.npy is [37, 45, 3] uint8: a smooth photo-like pattern with noise, flat patches, black, white and grey. NAME.npy
-holds what an operation makes of it: [cases, 37, 45, 3]; cases.json the parameters of each case in order.
+[cases, 37, 45, 3] contains the results of an operation, and cases.json the parameters of each case, in order.
 """
 import importlib.util
 import json
@@ -38,13 +38,13 @@ def tensor(image):
 
 
 def ffcv_factor(operation, factor):
-    """FFCV's own kernel with a given factor: magnitude and the draw are fixed."""
+    """Returns FFCV's own kernel with a given factor in place of a random one."""
     code = operation(magnitude=0.0, p=1.1).generate_code()
-    # magnitude m draws U[max(0, 1 - m), 1 + m]; a closure with the factor in both ends is the same kernel.
+    # The kernel draws its factor with uniform() of the module `np`, which is replaced below.
     cells = {name: cell.cell_contents for name, cell in zip(code.__code__.co_freevars, code.__closure__, strict=True)}
 
     class Fixed:
-        """np with a uniform() that gives the factor."""
+        """np whose rand() returns 0 and whose uniform() returns the factor."""
         def __getattr__(self, name):
             return getattr(np, name)
         class random:
@@ -101,14 +101,14 @@ for mode, interpolation in modes.items():
     fill = [10, 200, 30] if mode == "nearest" else None
     save(f"rotate_{mode}", [-77.5, -10.0, 0.0, 17.3, 140.0],
          lambda a: F.rotate(t, a, interpolation=interpolation, fill=fill))
-    # angle, translate x, y, scale, shear x, y, and whether about the upper left corner
+    # angle, translation x and y, scale, shear x and y, and whether the centre is the upper left corner
     save(f"affine_{mode}",
          [[12.0, 3, -5, 1.1, 0, 0, 0], [-33.3, 0, 0, 0.7, 10, 0, 0], [0.0, -7, 4, 1.0, 0, 0, 0],
           [5.0, 1, 2, 1.3, -8, 14, 0], [0.0, 0, 0, 1.0, 16.7, 0, 1], [0.0, 0, 0, 1.0, 0, -16.7, 1]],
          lambda c: F.affine(t, c[0], [int(c[1]), int(c[2])], c[3], [c[4], c[5]], interpolation=interpolation, fill=fill,
                             center=[0, 0] if c[6] else None))
 
-# Each operation of RandAugment and TrivialAugment by torchvision's own dispatch, and the tables of strengths.
+# Each operation of RandAugment and TrivialAugment, called by torchvision itself, and their tables of magnitudes.
 tables = {}
 for name, augment in {"rand_augment": v2.RandAugment(), "trivial_augment": v2.TrivialAugmentWide()}.items():
     rows = {}
@@ -126,7 +126,7 @@ save("augmentations", operations,
      lambda c: augment._apply_image_or_video_transform(t, c[0], c[1], interpolation=InterpolationMode.NEAREST,
                                                        fill=augment._fill))
 
-# The parameter that each of AugMix's operations hands to Pillow, by Composer, for given draws.
+# The parameter that Composer's version of each AugMix operation passes to Pillow for given draws.
 spec = importlib.util.spec_from_file_location(
     "primitives", pathlib.Path(sys.argv[1]) / "composer/algorithms/utils/augmentation_primitives.py")
 primitives = importlib.util.module_from_spec(spec)
@@ -134,7 +134,7 @@ spec.loader.exec_module(primitives)
 
 
 class Noted:
-    """An image 160 pixels wide and 224 high, and each module of Pillow that changes it."""
+    """Replaces an image (160 pixels wide, 224 high) and Pillow's modules. Stores the arguments of the last call."""
     size = (160, 224)
 
     def __getattr__(self, name):
@@ -169,7 +169,7 @@ tables["augmix"] = [
                       "brightness_original", "sharpness_original"]
     for severity in [1, 3, 10] for draws in [[0.1, 0.7], [0.45, 0.2], [0.6, 0.3], [0.97, 0.9]]]
 
-# Padding as numpy has it, cut out at every offset that RandomCrop(size, padding) can take.
+# Padding by np.pad, cropped at some of the offsets that RandomCrop(size, padding) can draw.
 for mode in ["constant", "edge", "reflect", "symmetric"]:
     padded = np.pad(image, ((3, 3), (3, 3), (0, 0)), mode=mode)
     save(f"pad_{mode}", [[0, 0], [6, 6], [1, 5], [3, 3]], lambda c: padded[c[0]:c[0] + 37, c[1]:c[1] + 45])

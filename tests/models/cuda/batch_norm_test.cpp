@@ -37,7 +37,8 @@ struct Reference {
   ReferenceNorm norm;
   std::vector<double> residual, dy, fork, y, d_residual;
 
-  /// @param decisions positive where the ReLU passes a value; by default, those of the reference
+  /// @param decisions values that are positive where the ReLU passes its input; by default, the
+  /// inputs of the reference's ReLU
   void compute(const std::vector<double>* decisions = nullptr) {
     norm.normalize();
     y.assign(dy.size(), 0);
@@ -148,7 +149,7 @@ TYPED_TEST(BatchNormKernelTest, AddsResidualsAndForks) {
   }
 }
 
-/// Like torch's ReLU. Rounding makes such outputs common in 16 bits.
+/// torch's ReLU does the same. In 16 bits, rounding makes outputs of zero common.
 TYPED_TEST(BatchNormKernelTest, PassesNoGradientWhereTheOutputIsZero) {
   for (const bool residual : {true, false}) {
     Reference given = TestFixture::reference({50, 16}, {.residual = residual});
@@ -163,7 +164,6 @@ TYPED_TEST(BatchNormKernelTest, PassesNoGradientWhereTheOutputIsZero) {
   }
 }
 
-/// The bits are the same for every order of threads and blocks.
 TYPED_TEST(BatchNormKernelTest, DoesNotDependOnTheOrderOfThreads) {
   const Reference given = TestFixture::reference({5000, 24}, {.residual = true, .fork = true});
   std::optional<typename TestFixture::Results> first;

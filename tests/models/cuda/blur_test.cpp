@@ -25,7 +25,7 @@ struct Size {
 constexpr Size kSizes[] = {{1, 1, 1, 1}, {1, 1, 5, 3}, {1, 6, 1, 8},   {3, 2, 2, 4},   {2, 7, 7, 5},
                            {1, 8, 9, 2}, {1, 9, 8, 9}, {2, 17, 5, 16}, {1, 16, 41, 64}};
 
-/// The filter in double precision, written as the sums of its definition.
+/// The filter in double precision, computed as its definition says.
 struct Reference {
   Size size{};
   std::vector<double> x, y, y_even, dy, dy_even, dx;

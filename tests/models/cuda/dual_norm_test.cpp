@@ -30,7 +30,8 @@ struct Reference {
   ReferenceNorm norm, shortcut;
   std::vector<double> dy, fork, y, sum;
 
-  /// @param decisions positive where the ReLU passes a value; by default, those of the reference
+  /// @param decisions values that are positive where the ReLU passes its input; by default, the
+  /// inputs of the reference's ReLU
   void compute(const std::vector<double>* decisions = nullptr) {
     norm.normalize();
     shortcut.normalize();
@@ -123,7 +124,7 @@ TYPED_TEST(DualNormKernelTest, IsCloseToDoublePrecisionForAnyShape) {
   }
 }
 
-/// Like torch's ReLU. Rounding makes such outputs common in 16 bits.
+/// torch's ReLU does the same. In 16 bits, rounding makes outputs of zero common.
 TYPED_TEST(DualNormKernelTest, PassesNoGradientWhereTheOutputIsZero) {
   Reference given = TestFixture::reference({50, 16}, true);
   for (ReferenceNorm* side : {&given.norm, &given.shortcut})
@@ -146,7 +147,6 @@ TYPED_TEST(DualNormKernelTest, NanOfEitherNormReachesItsChannel) {
   }
 }
 
-/// The bits are the same for every order of threads and blocks.
 TYPED_TEST(DualNormKernelTest, DoesNotDependOnTheOrderOfThreads) {
   const Reference given = TestFixture::reference({5000, 24}, true);
   std::optional<typename TestFixture::Results> first;

@@ -48,7 +48,8 @@ struct Reference {
     return static_cast<std::size_t>(pixel) * channels() + channel;
   }
 
-  /// @param decisions positive where the ReLU passes a value; by default, those of the reference
+  /// @param decisions values that are positive where the ReLU passes its input; by default, the
+  /// inputs of the reference's ReLU
   void compute(const std::vector<double>* decisions = nullptr) {
     norm.normalize();
     for (auto* values : {&y, &largest}) values->assign(results(), 0);
@@ -201,7 +202,6 @@ TYPED_TEST(NormPoolKernelTest, NanReachesEveryResultOfItsChannel) {
   });
 }
 
-/// The bits are the same for every order of threads and blocks.
 TYPED_TEST(NormPoolKernelTest, DoesNotDependOnTheOrderOfThreads) {
   const Reference given = TestFixture::reference({3, 20, 21, 24}, true);
   std::optional<typename TestFixture::Results> first;

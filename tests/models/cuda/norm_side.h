@@ -33,7 +33,7 @@ struct ReferenceNorm {
   std::vector<double> mean, inv_std, normalized, dx, d_weight, d_bias, new_mean, new_var;
 
   ReferenceNorm() = default;
-  /// Draws the parameters and the running statistics from the four streams `seed` to `seed` + 3.
+  /// Draws the parameters and the running statistics from the streams `seed` to `seed` + 3.
   ReferenceNorm(std::vector<double> input, std::size_t channels, std::uint32_t seed)
       : x(std::move(input)),
         weight(rounded<F32>(random_values(channels, seed, 1, 0.3))),
@@ -69,7 +69,7 @@ struct ReferenceNorm {
   [[nodiscard]] double y(std::size_t i) const {
     return normalized[i] * weight[i % channels()] + bias[i % channels()];
   }
-  /// @param gradient of y
+  /// Computes dx, d_weight and d_bias from the gradient of y.
   void differentiate(const std::vector<double>& gradient) {
     dx.assign(x.size(), 0);
     for (auto* values : {&d_weight, &d_bias}) values->assign(channels(), 0);

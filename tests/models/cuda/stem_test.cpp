@@ -13,7 +13,7 @@ using test::random_values;
 using test::rounded;
 using test::ValueTypes;
 
-/// Less than a block of threads, as many pixels as a block reads, and more.
+/// Fewer pixels than a block has threads, as many as a block reads, and more.
 constexpr std::int64_t kPixels[] = {1, 7, 1024, 2049};
 
 std::vector<double> padded(const std::vector<double>& x) {

@@ -86,7 +86,7 @@ class CrossEntropyKernelTest : public test::DeviceTest {
                              double std = 3) {
     Reference made;
     made.size = size;
-    // Rounded to float, as for the kernel.
+    // The kernel receives a float.
     made.smoothing = double{static_cast<float>(smoothing)};
     made.d_loss = d_loss;
     const auto rows = static_cast<std::size_t>(size.rows);
@@ -172,7 +172,7 @@ TYPED_TEST(CrossEntropyKernelTest, AConfidentRowKeepsItsSmallGradient) {
   });
 }
 
-/// As for a masked class: its probability is 0.
+/// A masked class has the logit minus infinity; its probability is 0.
 TYPED_TEST(CrossEntropyKernelTest, MinusInfinityIsProbabilityZero) {
   for (const double smoothing : {0.0, 0.1}) {
     for (const int classes : {5, 16, 1000}) {
@@ -190,7 +190,8 @@ TYPED_TEST(CrossEntropyKernelTest, MinusInfinityIsProbabilityZero) {
   }
 }
 
-/// As in torch, such a row has no softmax, and other rows are not affected.
+/// torch does the same: a row with NaN or +infinity has no softmax, and other rows are not
+/// affected.
 TYPED_TEST(CrossEntropyKernelTest, RowsWithoutASoftmaxAreNan) {
   for (const double bad : {double{INFINITY}, double{NAN}}) {
     Reference given = TestFixture::reference({3, 40});
@@ -234,7 +235,6 @@ TYPED_TEST(CrossEntropyKernelTest, ALabelThatIsNoClassMakesTheLossNan) {
   }
 }
 
-/// The bits are the same for every order of threads and blocks.
 TYPED_TEST(CrossEntropyKernelTest, DoesNotDependOnTheOrderOfThreads) {
   for (const Size& size : {Size{30, 1000}, Size{1, 20'001}}) {
     const Reference given = TestFixture::reference(size);

@@ -254,7 +254,6 @@ TYPED_TEST(GradientNormKernelTest, IsTheNormOfAllGradients) {
   this->run(exact, 64, 2 * expected, [&](const Norm& got) { EXPECT_EQ(got.clip, 1); });
 }
 
-/// The bits are the same for every order of threads and blocks.
 TYPED_TEST(GradientNormKernelTest, DoesNotDependOnTheOrderOfThreads) {
   const std::vector<Exact> exact = TestFixture::parameters();
   const Parameters<TypeParam> parameters(exact, {});
@@ -282,7 +281,7 @@ TYPED_TEST(GradientNormKernelTest, FindsTheOnlyInfinityOrNan) {
 }
 
 using GradientNormKernelLimitsTest = GradientNormKernelTest<F32>;
-/// As in torch, an infinite norm of finite gradients clips them to 0.
+/// torch does the same: if the norm of finite gradients is infinite, clipping sets them to 0.
 TEST_F(GradientNormKernelLimitsTest, TooLargeANormIsNoInfinity) {
   std::vector<Exact> exact = parameters();
   exact[5].gradient[3] = double{std::numeric_limits<float>::max()};

@@ -31,7 +31,7 @@ class ChangedPluginTest : public ::testing::Test {
     args.insert(args.begin(), test::bin_dir() + "/precast");
     return run_child(args, std::chrono::minutes(3));
   }
-  /// The warnings of a command that works.
+  /// Runs a command, which must succeed, and returns its warnings.
   [[nodiscard]] std::string warnings(const std::string& command,
                                      const std::vector<std::string>& more = {}) const {
     std::vector<std::string> all = {command, folder_ / "runs/r"};
@@ -58,7 +58,7 @@ TEST_F(ChangedPluginTest, EvalAndPredictNameIt) {
   ASSERT_EQ(trained.exit_code, 0) << trained.errors;
   const auto told = Names("warning", plugin_.string(), (folder_ / "runs/r").string());
   EXPECT_THAT(warnings("eval"), testing::Not(told));
-  // The loader ignores bytes after the end of a library.
+  // The dynamic loader ignores bytes after the end of a library.
   std::ofstream(plugin_, std::ios::app) << "changed";
   EXPECT_THAT(warnings("eval"), told);
   EXPECT_THAT(warnings("predict"), told);

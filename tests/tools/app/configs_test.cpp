@@ -33,7 +33,7 @@ std::vector<std::string> recipes() {
   return all;
 }
 
-/// `precast train RECIPE more...`. Without GPUs, a dry run accepts any number of ranks.
+/// Runs `precast train RECIPE more...` without GPUs. A dry run then accepts any number of ranks.
 ChildResult train(const std::string& recipe, const std::vector<std::string>& more) {
   std::vector<std::string> all = {"/usr/bin/env",
                                   "CUDA_VISIBLE_DEVICES=", test::bin_dir() + "/precast", "train",
@@ -113,7 +113,7 @@ std::string filter_of(const nlohmann::json& pipeline) {
 TEST(ConfigFiltersTest, ImagesAreResizedAsInTheSources) {
   const struct {
     const char* recipe;
-    /// area: FFCV; antialias: Pillow.
+    /// `area` as in FFCV, `antialias` as in Pillow.
     const char* filter;
   } sources[] = {{"rn50_88_epochs", "area"},       {"rn50_composer_mild", "area"},
                  {"rn50_composer_medium", "area"}, {"rn50_composer_hot", "antialias"},

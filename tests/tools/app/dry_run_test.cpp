@@ -11,7 +11,7 @@
 
 #include "framework/process/child_process.h"
 #include "tests/data/beton/golden_beton.h"
-#include "tests/data/beton/made_beton.h"
+#include "tests/data/beton/synthetic_beton.h"
 #include "tests/support/bytes.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/paths.h"
@@ -43,7 +43,7 @@ class DryRunTest : public ::testing::Test {
                                "--training.device=cpu"});
     return precast(keys);
   }
-  /// `precast train --data.train_dataset=FILE options...`, without visible GPUs.
+  /// Runs `precast train --data.train_dataset=FILE options...` without GPUs.
   [[nodiscard]] ChildResult precast(const std::vector<std::string>& options) const {
     std::vector<std::string> all = {"/usr/bin/env",
                                     "CUDA_VISIBLE_DEVICES=", test::bin_dir() + "/precast", "train",
@@ -112,7 +112,8 @@ TEST_F(DryRunTest, ImagesInTheMemoryOfAGpuAreChecked) {
   outside.insert(outside.end(),
                  {"--data.train_dataset=zmq://127.0.0.1:9", "--data.batches_per_epoch=3"});
   EXPECT_EQ(dry_run(outside).exit_code, 2);
-  // The sizes are checked too: 32 taps are enough for images that are 31 times as large.
+  // The sizes are checked too: the kernel's 32 taps suffice only if images are at most 31 times as
+  // large as the result.
   std::vector<std::string> large = fits;
   test::write_made_beton(folder_ / "large.beton", {.samples = 8, .width = 1000, .height = 4});
   large.insert(large.end(), {"--data.val_dataset=" + (folder_ / "large.beton").string(),
@@ -136,7 +137,7 @@ TEST_F(DryRunTest, KeysThatNothingReadsAreListed) {
   EXPECT_EQ(unread[0].at("key"), "optimizer.beta1");
   EXPECT_EQ(unread[0].at("place"), "command line");
   EXPECT_THAT(unread[0].at("reason").get<std::string>(), Names("training.optimizer", "adamw"));
-  // Keys of published recipes are listed separately: a grid accepts them in its recipe.
+  // Keys of published recipes are listed separately, because a grid accepts them in its recipe.
   const ChildResult published =
       dry_run({"--warn-unread", "--training.optimizer=adamw", "--training.momentum=0.9"});
   ASSERT_EQ(published.exit_code, 0) << published.errors;
@@ -233,7 +234,7 @@ TEST_F(DryRunTest, TheRanksAreThoseThatTheCommandStarts) {
 }
 
 TEST_F(DryRunTest, TheRingIsChecked) {
-  // No ring has the batches of several ranks.
+  // A ring contains the batches of one rank only.
   const ChildResult run = dry_run({"--ring=none", "--dist.nproc=2"});
   EXPECT_EQ(run.exit_code, 0) << run.errors;
   EXPECT_THAT(run.errors, Names("warning", "--ring", "'none'", 2));

@@ -61,7 +61,7 @@ class EvalRanksTest : public ::testing::Test {
     EXPECT_EQ(ended.code, 0) << ended.err;
     return json::parse(ended.out, nullptr, /*allow_exceptions=*/false);
   }
-  /// The bytes of the file that predict writes.
+  /// Runs predict and returns the bytes of its output file.
   std::string predict(int ranks, const std::string& file, const std::vector<std::string>& more,
                       int exit_code = 0) const {
     const fs::path path = folder_ / (std::to_string(ranks) + file);
@@ -72,7 +72,7 @@ class EvalRanksTest : public ::testing::Test {
     return test::read_text(path);
   }
   /// Writes a copy of the dataset in which the first `count` JPEGs are overwritten with zeros.
-  /// @return the index of the last one's sample.
+  /// @return the index of the last damaged sample.
   static std::uint64_t damage(const fs::path& path, int count = 1) {
     std::vector<std::byte> bytes = test::read_bytes(data());
     const data::BetonReader reader(data());
@@ -146,7 +146,7 @@ TEST_F(EvalRanksTest, TheBatchesOfTrainingNeedNotSuitTheRanksOfAnEvaluation) {
   Program train(ranks_->command("ghost", {"--training.epochs=1", "--training.global_batch_size=8",
                                           "--methods=[ghost_batch_norm: {size: 8}]"}));
   ASSERT_EQ(train.wait(), 0) << train.err;
-  // In training, a rank would have 4 samples.
+  // In training, each of two ranks would have 4 samples, fewer than `size: 8`.
   const Ended ended = precast({"eval", ranks_->folder("ghost")}, 2);
   EXPECT_EQ(ended.code, 0) << ended.err;
 }

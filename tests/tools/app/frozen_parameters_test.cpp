@@ -61,7 +61,7 @@ TEST(FrozenParametersTest, ALayerOfADescribedModelIsOnePosition) {
 }
 
 TEST(FrozenParametersTest, ABlockOfAResNetIsNotTheBlocksWhoseNumbersBeginWithItsOwn) {
-  // Of the 23 blocks of resnet101's layer3.
+  // Some of the 23 blocks of resnet101's layer3.
   NamedParameters model({"conv1.weight", "layer3.1.conv1.weight", "layer3.1.bn1.bias",
                          "layer3.10.conv1.weight", "layer3.11.bn1.bias", "fc.weight"});
   for (const std::string part : {"layer3.1", "layer3.1."}) {

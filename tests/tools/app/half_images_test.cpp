@@ -77,7 +77,7 @@ TEST_F(HalfImagesTest, ADryRunForAGpuUsesFp32) {
   const ChildResult fits = train("f16", {"--training.device=cuda", "--dry-run", "--json"});
   ASSERT_EQ(fits.exit_code, 0) << fits.errors;
   EXPECT_EQ(nlohmann::json::parse(fits.output).at("precision"), "fp16");
-  // On the GPU too, fp32 weights would not fit these images.
+  // fp32 weights do not match fp16 images on a GPU either.
   const ChildResult refused =
       train("f16", {"--training.device=cuda", "--dry-run", "--training.precision=fp32"});
   EXPECT_EQ(refused.exit_code, 2) << refused.errors;

@@ -32,7 +32,7 @@ class KernelChoiceTest : public ::testing::Test {
     plan.model.fused_kernels = fused;
     return describe_kernels({.recipe = recipe_, .device = device}, plan, norms);
   }
-  /// With `auto`, on a GPU on which the kernels have been tested.
+  /// The description with `kernels: auto` on a GPU on which the kernels have been tested.
   [[nodiscard]] ordered_json fused_by_default(bool channels_last = true) {
     recipe_.config.model.kernels = "auto";
     return described(at::kCUDA, /*fused=*/true, channels_last, kNorms);

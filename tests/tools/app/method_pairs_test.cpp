@@ -216,7 +216,7 @@ TEST(MethodsTest, MethodsOfZeroStrengthLeaveTheLossesUnchanged) {
 TEST(MethodsTest, MethodsWithStrengthChangeTheLosses) {
   const std::vector<double> plain = train("[]");
   for (const auto& [name, options] : acting()) {
-    // channels_last and these sizes are the defaults.
+    // channels_last and these sizes of progressive_resize are the defaults.
     if (name == "channels_last" || name == "progressive_resize") continue;
     EXPECT_NE(train(fmt::format("[{{{}: {}}}]", name, options)), plain) << name;
   }

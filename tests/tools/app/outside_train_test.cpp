@@ -19,7 +19,7 @@
 #include "data/ring/producer.h"
 #include "framework/core/file.h"
 #include "tests/data/beton/golden_beton.h"
-#include "tests/data/outside/made_message.h"
+#include "tests/data/outside/test_message.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/text_file.h"
@@ -30,15 +30,15 @@ namespace precast::tools {
 namespace {
 
 using nlohmann::json;
-using test::MadeBatch;
 using test::Names;
 using test::precast_run;
 using test::PrecastProgram;
 using test::PrecastRun;
+using test::TestBatch;
 
 constexpr std::int64_t kSamples = 4, kSidePx = 32, kBatches = 3, kEpochs = 2;
 
-/// Fills a ring, by default without a description. The batches depend only on their positions.
+/// Fills a ring, by default without a description. A batch depends only on its position.
 class Producer {
  public:
   explicit Producer(std::string name, std::string description = "")
@@ -261,7 +261,7 @@ TEST_F(OutsideTrainTest, ARunHasOneRankAndADryRunSaysSo) {
     EXPECT_EQ(dry.code, 2) << dry.out;
     EXPECT_EQ(dry.err, run.err);
   }
-  // Only the number of started processes counts.
+  // One process is started, whatever dist.world_size says.
   EXPECT_EQ(train("x", {zmq, "--training.distributed=1", "--dist.world_size=2", "--dist.nproc=1",
                         "--dry-run"})
                 .code,

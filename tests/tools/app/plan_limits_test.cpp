@@ -32,8 +32,8 @@ class PlanEditor final : public Method {
   Edit edit_;
 };
 
-/// A schedule whose rate is 1, except at the start of epoch `at` or, if `in_step`, in the last step
-/// of that epoch: there it is `rate`.
+/// A schedule whose rate is `rate` at the start of epoch `at` or, if `in_step`, in the last step of
+/// that epoch. All its other rates are 1.
 class OneRate final : public Schedule {
  public:
   OneRate(double rate, std::int64_t at, bool in_step) : rate_(rate), at_(at), in_step_(in_step) {}
@@ -150,7 +150,7 @@ TEST_F(PlanLimitsTest, TheHighestRateMayBeThatOfAStep) {
     return rate;
   };
   EXPECT_EQ(highest(100), 1.5);
-  EXPECT_EQ(highest(0), 1);  // the number of steps is not known
+  EXPECT_EQ(highest(0), 1);  // the number of steps is unknown
 }
 
 TEST_F(PlanLimitsTest, AnOptionWhoseKeyIsTakenIsRefusedOnlyIfItsPartIsChosen) {

@@ -58,7 +58,7 @@ class PredictTest : public ::testing::Test {
 
   static fs::path work() { return *folder_ / "work"; }
   static fs::path run() { return work() / "runs/r"; }
-  /// Runs `precast ARGS...` in a folder.
+  /// Runs `precast ARGS...` in the folder `where`.
   static ChildResult precast(const std::vector<std::string>& args, const fs::path& where) {
     std::vector<std::string> all = {"/bin/sh", "-c", "cd \"$0\" && exec \"$@\"", where.string(),
                                     test::bin_dir() + "/precast"};
@@ -128,7 +128,7 @@ TEST_F(PredictTest, ACheckpointIsEvaluatedWithItsAverages) {
   EXPECT_NE(json_of(plain).at("val_loss"), summary().at("val_loss"));
   EXPECT_THAT(plain.errors, Names("warning", weights, "ema", checkpoint.string()));
   EXPECT_THAT(precast({"eval", checkpoint.string()}).errors, testing::Not(Names("warning")));
-  // Converted, it has the same weights as the run's final ones.
+  // The converted checkpoint has the weights of the run's final file.
   const ChildResult converted = precast({"convert", checkpoint.string(), "averages.safetensors"});
   ASSERT_EQ(converted.exit_code, 0) << converted.errors;
   const WeightsFile made = load_weights(work() / "averages.safetensors");
@@ -197,7 +197,8 @@ TEST_F(PredictTest, RelativePathsOfARunAreThoseOfTheFolderWhereItWasStarted) {
   const auto figures = json_of(precast({"eval", "../work/runs/r", "--json"}, elsewhere));
   EXPECT_EQ(figures.at("val_loss"), summary().at("val_loss"));
   EXPECT_TRUE(fs::equivalent(figures.at("dataset").get<std::string>(), work() / "tree.beton"));
-  // Without run.json, the folder follows from the path of the run, whose name may have a slash.
+  // Without run.json, the folder where the run was started is derived from the run's path. The name
+  // of a run may contain a slash.
   fs::create_directories(work() / "runs/nested");
   fs::copy(run(), work() / "runs/nested/r", fs::copy_options::recursive);
   fs::remove(work() / "runs/nested/r/run.json");
@@ -303,7 +304,7 @@ TEST_F(PredictTest, FilesThatAreNoImagesAreNamedAndSkipped) {
 
 TEST_F(PredictTest, HiddenFilesOfAFolderAreIgnoredUnlessTheyAreNamed) {
   const std::vector<std::byte> image = test::read_bytes(work() / "tree/dog/1.jpg");
-  // The folder itself may be hidden.
+  // The named folder may be hidden; hidden files and folders in it are ignored.
   test::put_file(work() / ".own/a.jpg", image);
   test::put_file(work() / ".own/._a.jpg", std::vector<std::byte>(100, std::byte{'x'}));
   test::put_file(work() / ".own/.cache/b.jpg", image);
@@ -345,8 +346,8 @@ TEST_F(PredictTest, ASignalLeavesACompleteFileOrNone) {
       EXPECT_TRUE(fs::is_empty(out)) << input << failpoint;
     }
   }
-  // The signal arrives when all predictions are in the file. (For a folder of images, another file
-  // is written before.)
+  // The signal arrives after all predictions are in the file. (The input is a dataset: for a folder
+  // of images, another file would reach the failpoint first.)
   const ChildResult done = predict("atomic_file.before_sync=term@1", "tree.beton");
   EXPECT_EQ(done.exit_code, 0) << done.errors;
   EXPECT_EQ(std::distance(fs::directory_iterator(out), {}), 1);
@@ -374,7 +375,7 @@ TEST_F(PredictTest, WrongInputsAreRefused) {
   fails({"predict", "runs/r", "tree.beton", "--top=2", "--logits"}, 2, {"--logits", "--top"});
   fails({"predict", "runs/r", "tree", "-o", "x.txt"}, 2, {"x.txt", ".jsonl"});
   fails({"predict", "runs/r", "tree", "-o", "none/x.csv"}, 5, {"none/x.csv"});
-  // Found before the weights are loaded.
+  // The error is found before the weights are loaded.
   fs::create_directories(work() / "folder.csv");
   fails({"predict", "runs/r", "tree", "-o", "folder.csv", "--model.weights=none.pt"}, 5,
         {"folder.csv"});

@@ -66,8 +66,8 @@ TEST_F(RanksPeersTest, TorchrunTrainsLikeTheLauncher) {
                            "--nproc-per-node", "2"});
 }
 
-/// Imitates two hosts, each with an agent of torchrun, on this one. torchrun counts a restart only
-/// on the agent whose rank has failed, and keeps its store.
+/// Imitates two hosts, each with a torchrun agent. torchrun counts a restart only on the agent
+/// whose rank has failed, and its store survives the restart.
 TEST_F(RanksPeersTest, TorchrunRestartsAfterARankIsKilled) {
   const std::string python = test::source_dir() + "/.venv/bin/python";
   if (!std::filesystem::exists(python)) GTEST_SKIP() << "no " << python << ": run tools/setup";

@@ -188,7 +188,7 @@ TEST(ModelProbeTest, OutputsThatAreNoLogitsAreRefusedByTheModelsName) {
   EXPECT_THAT(refusal(at::ones({2, 3}), /*has_parameters=*/false), Names("'own'"));
 }
 
-/// A loss with a given result.
+/// A loss that returns `result`.
 class FixedResultLoss final : public Loss {
  public:
   explicit FixedResultLoss(at::Tensor result) : result_(std::move(result)) {}
@@ -201,7 +201,7 @@ class FixedResultLoss final : public Loss {
   at::Tensor result_;
 };
 
-/// A metric that declares a number of sums, or rows, and has a given result.
+/// A metric that declares `sums` sums, or rows, and counts `result`.
 class FixedSumsMetric final : public Metric {
  public:
   FixedSumsMetric(at::Tensor result, std::int64_t sums, bool needs_rows)
@@ -278,7 +278,7 @@ TEST_F(RecipePluginsTest, ModelOfOneImageSizeIsRefusedWhereSizesChange) {
     EXPECT_EQ(test::occurrences(error.what(), "64 px"), 2)
         << "in the list of sizes, and as the size that fails";
   }
-  // Sizes that are equal cannot be made equal.
+  // The sizes are already equal, so the error must not suggest making them equal.
   try {
     static_cast<void>(
         load("model: {arch: layers, params: {image_size: 32, layers: [flatten, linear]}}\n"
@@ -370,7 +370,7 @@ TEST_F(RecipePluginsTest, MetricsAreCheckedBeforeTheStart) {
   }
 }
 
-/// Counts nothing, under a given name.
+/// A metric that counts nothing, with a given name.
 class NamedMetric final : public Metric {
  public:
   explicit NamedMetric(std::string name) : name_(std::move(name)) {}

@@ -83,7 +83,7 @@ TEST_F(RecipesOfRunsTest, TheParametersOfARunStartANewRunAndTheOldOneIsKept) {
   const ChildResult again = precast({"train", params, "--lr.lr=0.02"});
   EXPECT_EQ(again.exit_code, 0) << again.errors;
   EXPECT_EQ(runs(), 2);
-  // Nothing is left to train, so the record stays that of the training.
+  // Nothing is left to train, so params.json still describes the training.
   const ChildResult forced = precast({"train", params, "--lr.lr=0.02", "--training.batch_size=4",
                                       "--logging.run_id=a", "--checkpoint.resume=force"});
   EXPECT_EQ(forced.exit_code, 0) << forced.errors;

@@ -1,4 +1,5 @@
-// Training runs on one ring get the same weights as without the ring, whatever happens to the ring.
+// Runs that train on a ring end with the same weights as runs without it, whatever happens to the
+// ring.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -310,7 +311,7 @@ TEST_F(ServeTest, WrongInputIsAnErrorWithItsExitCode) {
   EXPECT_THAT(both.err, Names("data.train_dataset"));
   EXPECT_EQ(precast_run(serve_command(fresh_name(), 1, {on(name)})).code, 2);
   ::kill(server->id(), SIGTERM);
-  EXPECT_EQ(server->wait(), 128 + SIGTERM) << "while it waits for consumers";
+  EXPECT_EQ(server->wait(), 128 + SIGTERM) << "a signal ends the wait for consumers";
 }
 
 }  // namespace

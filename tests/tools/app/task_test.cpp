@@ -116,7 +116,7 @@ TEST_F(TaskTest, RanksHaveTheFiguresOfAll) {
       run("eval", kRegression,
           {"--json", "--model.weights=" + (folder_ / "runs/r/final_weights.pt").string()});
   ASSERT_EQ(evaluated.exit_code, 0) << evaluated.errors;
-  // Outputs are rounded differently in batches of other samples.
+  // In batches of another size, outputs are rounded differently.
   EXPECT_NEAR(nlohmann::json::parse(evaluated.output).at("mse").get<double>() / together, 1, 1e-4);
 }
 
@@ -232,7 +232,7 @@ TEST_F(TaskTest, MasksHaveOnlyClassesOfTheModel) {
 }
 
 TEST_F(TaskTest, OutputsAreCheckedAtTheSizeOfTheEvaluation) {
-  // The size of the outputs is that of the images only if 4 divides it.
+  // The outputs have the size of the images only if 4 divides this size.
   const std::string recipe =
       "data: {targets: image}\ntraining: {loss: mse}\nvalidation: {metrics: [mse]}\n"
       "model: {arch: layers, params: {layers: [conv: {out: 3, stride: 4}, upsample: {scale: "
@@ -304,7 +304,7 @@ TEST_F(TaskTest, ALossWithoutTargetsNeedsNoLabels) {
   EXPECT_EQ(run("predict", recipe, {weights, "--output=" + array}).exit_code, 0);
   EXPECT_EQ(std::filesystem::file_size(array), 128U + 24 * 3 * 32 * 32 * sizeof(float));
   failpoints_ = "evaluator.before_batch=term@1";
-  EXPECT_EQ(run("predict", recipe, {weights}).exit_code, 2) << "before the first batch";
+  EXPECT_EQ(run("predict", recipe, {weights}).exit_code, 2) << "refused before the first batch";
   EXPECT_EQ(run("predict", recipe, {weights, "--json", "--output=" + array}).exit_code, 2);
   failpoints_.clear();
   // If the recipe names labels, metrics can use them.

@@ -102,7 +102,7 @@ TEST_F(TrainTest, WritesACompleteRunFolder) {
   EXPECT_GT(lines[3].at("loader_time").at("decoding").get<double>(), 0);
 }
 
-/// The name of the test is in tools/app/reserved_figures.h.
+/// tools/app/reserved_figures.h refers to this test by name.
 using ReservedFiguresTest = TrainTest;
 
 TEST_F(ReservedFiguresTest, ContainEveryKeyThatARunWritesNextToItsMetrics) {
@@ -118,7 +118,7 @@ TEST_F(ReservedFiguresTest, ContainEveryKeyThatARunWritesNextToItsMetrics) {
   for (const auto& line : lines) check(line, "log");
   const auto summary = nlohmann::json::parse(std::ifstream(folder_ / "runs/r/summary.json"));
   check(summary, "summary.json");
-  // The last line is that of an epoch.
+  // The last line of the log describes an epoch.
   for (const auto& [key, value] : summary.items()) {
     if (value.is_number()) {
       EXPECT_EQ(is_per_epoch(key), lines.back().contains(key)) << key;
@@ -314,7 +314,7 @@ TEST_F(TrainTest, ResumingAFinishedRunReproducesItsMetrics) {
   ASSERT_EQ(precast({"train"}).exit_code, 0);
   const std::vector<double> before = figures();
   EXPECT_GT(before[2], 0.5);
-  // As if the run had been killed after its last checkpoint and before it wrote the summary.
+  // A run that is killed after its last checkpoint leaves no summary.
   std::filesystem::remove(folder_ / "runs/r/summary.json");
   ASSERT_EQ(precast({"train", "--checkpoint.resume=auto"}).exit_code, 0);
   EXPECT_EQ(figures(), before);
@@ -328,7 +328,7 @@ TEST_F(TrainTest, ResumeRejectsAnotherBestMetric) {
                                      "--validation.best_metric=val_loss"});
   EXPECT_EQ(other.exit_code, 4) << other.errors;
   EXPECT_THAT(other.errors, Names("plan.best_metric", "top_1", "val_loss"));
-  // The default, given as a value.
+  // This value is the default.
   const ChildResult same = precast({"train", "--training.epochs=1", "--checkpoint.resume=auto",
                                     "--validation.best_metric=top_1"});
   EXPECT_EQ(same.exit_code, 0) << same.errors;

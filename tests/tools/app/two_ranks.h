@@ -25,7 +25,7 @@ class TwoRanks {
  public:
   TwoRanks() { write_bytes(folder_ / "d.beton", golden_beton("img_prop_nette_w1")); }
 
-  /// `precast train` with its arguments; keys in `more` override the others.
+  /// `precast train` with its arguments; keys in `more` override the keys set here.
   [[nodiscard]] std::vector<std::string> command(const std::string& run,
                                                  const std::vector<std::string>& more = {}) const {
     const std::string data = folder_ / "d.beton";

@@ -126,7 +126,7 @@ class WeightsCheckTest : public ::testing::Test {
     }
   }
 
-  /// Makes `recipe_`, `plan_` and `model_`.
+  /// Creates `recipe_`, `plan_` and `model_`. @return the model spec of the network.
   WeightsSpec spec_of_network(const std::vector<std::string>& keys) {
     recipe_ = make_recipe(keys, registries_);
     plan_ = make_plan(requested_run(recipe_), registries_, 0, kClasses);
@@ -144,7 +144,7 @@ class WeightsCheckTest : public ::testing::Test {
     const at::NoGradGuard no_grad;
     return model_->forward(make_batch(test::noise_tensor(1000, {4, 3, 72, 72}, 4)));
   }
-  /// The largest difference from Python's logits, relative to the largest of these logits.
+  /// @return the largest difference from Python's logits, relative to the largest of them.
   static double error(const at::Tensor& logits, bool blurpool) {
     const auto& golden =
         test::torchvision_golden()["outputs"][blurpool ? "resnet18+blurpool" : "resnet18"];

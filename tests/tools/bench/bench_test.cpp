@@ -53,8 +53,8 @@ TEST_F(BenchTest, StepReportsSpeedAndEverySetting) {
   ASSERT_EQ(run.exit_code, 0) << run.errors;
   const json figures = json::parse(run.output);
   EXPECT_GT(figures.at("images_per_second").get<double>(), 0);
-  EXPECT_LE(figures.at("least"), figures.at("images_per_second"));
-  EXPECT_LE(figures.at("images_per_second"), figures.at("most"));
+  EXPECT_LE(figures.at("min"), figures.at("images_per_second"));
+  EXPECT_LE(figures.at("images_per_second"), figures.at("max"));
   EXPECT_EQ(figures.at("windows").size(), 3U);
   EXPECT_FALSE(figures.at("device_name").get<std::string>().empty());
   EXPECT_THAT(figures.at("torch").get<std::string>(), HasSubstr("2."));
@@ -121,7 +121,7 @@ TEST_F(BenchTest, StepWritesATraceThatLoads) {
 
 TEST_F(BenchTest, EachMeasurementIsOfTheFirstStepsOfARun) {
   const std::string trace = folder_ / "trace.json";
-  // A run of one epoch, in whose later steps images have full size.
+  // In this run of one epoch, the images of later steps have full size.
   const ChildResult run = step(
       {"--steps", "4", "--training.epochs=1", "--model.arch=layers",
        "--model.params={layers: [conv: {out: 4}, relu, global_avg_pool, flatten, linear]}",
@@ -331,7 +331,7 @@ TEST_F(BenchTest, ABatchLargerThanTheDatasetEndsTheLoaderOfARecipeWithCodeTwo) {
       bench({"loader", recipe, "--training.batch_size=9", "--dist.nproc=3", "--runs", "1"});
   EXPECT_EQ(ranks.exit_code, 2);
   EXPECT_THAT(ranks.errors, Names("training.batch_size", 27, 24));
-  // An evaluation has a last batch of any size.
+  // The last batch of an evaluation may have any size.
   const ChildResult val =
       bench({"loader", recipe, "--val", "--runs", "1", "--passes", "1", "--image-size", "32"});
   EXPECT_EQ(val.exit_code, 0) << val.errors;

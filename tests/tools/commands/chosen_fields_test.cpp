@@ -9,7 +9,7 @@
 #include "data/beton/file_info.h"
 #include "data/beton/reader.h"
 #include "data/order/labels.h"
-#include "tests/data/beton/made_beton.h"
+#include "tests/data/beton/synthetic_beton.h"
 #include "tests/data/sources/sample_images.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"

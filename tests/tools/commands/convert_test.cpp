@@ -205,7 +205,7 @@ TEST_F(ConvertNamesTest, ACheckpointGivesTheWeightsThatItsRunEvaluated) {
   const auto record = [](const std::string& name, const std::vector<float>& values) {
     return TensorRecord{name, DType::f32, {4, 16, 1, 1}, std::as_bytes(std::span(values))};
   };
-  /// @param method nothing: as an older version wrote the checkpoint
+  /// @param method nullopt: a checkpoint of an older version, which did not record the method
   const auto checkpoint = [&](std::int64_t step, const std::optional<std::string>& method) {
     CheckpointWriter writer(folder_.path(), step, /*expected_bytes=*/0);
     auto metadata = weights_metadata(spec);
@@ -238,7 +238,7 @@ TEST_F(ConvertNamesTest, ACheckpointGivesTheWeightsThatItsRunEvaluated) {
   EXPECT_EQ(dump_of(at("raw.safetensors")), dump_of(averaged + "/model.safetensors"));
   ASSERT_EQ(convert({at("raw.safetensors"), at("raw.pt")}), 0);
   EXPECT_THAT(error, testing::AllOf(Names("warning", "ema"), testing::Not(Names("precast eval"))))
-      << "not in the folder of a checkpoint";
+      << "the file is not in the folder of a checkpoint";
   ASSERT_EQ(convert({checkpoint(2, ""), at("out.safetensors")}), 0) << error;
   EXPECT_EQ(written(), 0.5F);
   const std::string older = checkpoint(3, std::nullopt);

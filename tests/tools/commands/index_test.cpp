@@ -82,7 +82,7 @@ TEST_F(IndexTest, ASignalThatComesWhileTheFileIsWrittenLeavesNothingUnfinished) 
 
 TEST_F(IndexTest, ASidecarThatCannotBeWrittenIsAnErrorBeforeTheImagesAreRead) {
   std::filesystem::create_directory(file_ + ".jidx");
-  // The failpoint would end a pass over the images with another exit code.
+  // If the command read the images, the failpoint would end it with another exit code.
   const auto run =
       test::precast_run({"index", file_}, {"PRECAST_FAILPOINTS=each_sample.before_sample=term"});
   EXPECT_EQ(run.code, 5) << run.err;

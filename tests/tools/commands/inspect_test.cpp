@@ -176,7 +176,7 @@ TEST_F(InspectTest, WhereTellsWhichSamplesFitAndHowTheyAreDistributed) {
   EXPECT_THAT(error, Names("--where", "--sample"));
 }
 
-/// Samples of each class in turn. @param field the name of the labels' field.
+/// Writes samples whose classes alternate. @param field the name of the label field.
 std::string named_classes(const std::filesystem::path& path, const std::vector<std::string>& names,
                           std::size_t samples, const std::string& field = "label") {
   data::BetonLayout layout;
@@ -301,7 +301,7 @@ TEST_F(InspectTest, ExtractsACompleteSampleIntoAFolder) {
     if (info.type == data::FieldType::bytes) {
       EXPECT_TRUE(std::ranges::equal(test::read_bytes(out / (info.name + ".bin")), blob));
     } else if (info.type == data::FieldType::json) {
-      // The file does not have the zero byte that FFCV appends.
+      // The exported file lacks the zero byte that FFCV appends.
       EXPECT_TRUE(std::ranges::equal(test::read_bytes(out / (info.name + ".json")),
                                      blob.first(blob.size() - 1)));
     } else if (!info.dtype.empty()) {

@@ -7,7 +7,7 @@
 
 #include "data/beton/file_info.h"
 #include "data/beton/reader.h"
-#include "tests/data/beton/made_beton.h"
+#include "tests/data/beton/synthetic_beton.h"
 #include "tests/support/message_matchers.h"
 #include "tests/tools/commands/subset_test.h"
 

@@ -8,7 +8,7 @@
 #include "data/image/image_file.h"
 #include "data/order/order.h"
 #include "tests/data/beton/golden_beton.h"
-#include "tests/data/beton/made_beton.h"
+#include "tests/data/beton/synthetic_beton.h"
 #include "tests/data/sources/sample_images.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"

@@ -9,7 +9,7 @@
 
 #include "data/beton/reader.h"
 #include "tests/data/beton/golden_beton.h"
-#include "tests/data/beton/made_beton.h"
+#include "tests/data/beton/synthetic_beton.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/tools/precast_run.h"
 

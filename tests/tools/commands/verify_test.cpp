@@ -9,7 +9,7 @@
 #include "data/beton/reader.h"
 #include "framework/process/child_process.h"
 #include "tests/data/beton/golden_beton.h"
-#include "tests/data/beton/made_beton.h"
+#include "tests/data/beton/synthetic_beton.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/paths.h"
 #include "tests/support/program.h"
@@ -29,7 +29,7 @@ class VerifyTest : public ::testing::Test {
     options.insert(options.begin(), {test::bin_dir() + "/precast", "verify"});
     return run_child(options, std::chrono::minutes(1));
   }
-  /// A file that FFCV wrote.
+  /// Unpacks a file that FFCV wrote. @return its path.
   std::string golden(const std::string& name) const {
     return test::put_golden_beton(folder_.path(), name);
   }
@@ -94,7 +94,7 @@ TEST_F(VerifyTest, ChecksumsBesideAForeignFileFindLaterDamage) {
 TEST_F(VerifyTest, ChecksumsThatCannotBeWrittenAreAnErrorBeforeTheValuesAreRead) {
   const std::string path = golden("img_raw_w1");
   std::filesystem::create_symlink(folder_ / "none/x.sum", path + ".sum");
-  // The failpoint would end a pass over the values with another exit code.
+  // If the command read the values, the failpoint would end it with another exit code.
   const auto run = test::precast_run({"verify", path, "--write-sums"},
                                      {"PRECAST_FAILPOINTS=each_sample.before_sample=term"});
   EXPECT_EQ(run.code, 5) << run.err;

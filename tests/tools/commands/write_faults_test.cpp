@@ -106,8 +106,8 @@ TEST_F(WriteFaultsTest, KilledAt200MomentsTheFinalNameHoldsTheOldFileOrTheNewOrN
     fs::remove(out_);
     if (was_there) test::write_bytes(out_, old_);
     test::Program program = start(out_);
-    // A test cannot wait for most of these moments, so the kills are spread over the measured time.
-    // If the machine becomes faster, the measured time shrinks.
+    // Most of these moments cannot be observed from outside, so the kills are spread over the
+    // measured time. A faster run shortens it.
     const Clock::duration pause = taken * moment / 180;
     std::this_thread::sleep_for(pause);
     ::kill(program.id(), SIGKILL);

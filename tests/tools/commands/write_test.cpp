@@ -378,7 +378,7 @@ TEST_F(WriteTest, ShardsInBracesAreOneSourceAndNeverOverwritten) {
   EXPECT_EQ(data::BetonReader(out_).integer(1, 1), 7);
   out_ = (folder_ / "b.tar").string();
   EXPECT_EQ(write(shards), 2);
-  EXPECT_EQ(test::occurrences(error, out_), 2) << "as the output and as the input: " << error;
+  EXPECT_EQ(test::occurrences(error, out_), 2) << "named as the output and as the input: " << error;
 }
 
 TEST_F(WriteTest, AnOutputThatCannotBeWrittenIsNamed) {
@@ -418,7 +418,7 @@ TEST_F(WriteTest, AFileSizeLimitIsAnErrorAndNothingIsLeft) {
 TEST_F(WriteTest, ASourceIsNeverOverwrittenByItsOwnOutput) {
   test::make_tar(outputs_ / "a.beton", tree(), "");
   EXPECT_EQ(write(out_, {"--source-kind", "tar"}), 2);
-  EXPECT_EQ(test::occurrences(error, out_), 2) << "as the output and as the input: " << error;
+  EXPECT_EQ(test::occurrences(error, out_), 2) << "named as the output and as the input: " << error;
 }
 
 TEST_F(WriteTest, NoFileButADatasetIsReplaced) {
@@ -426,7 +426,7 @@ TEST_F(WriteTest, NoFileButADatasetIsReplaced) {
   std::ofstream(labels) << "1.jpg cat\n10.jpg dog\n";
   out_ = labels;
   EXPECT_EQ(write((folder_ / "tree" / "dog").string(), {"--labels", labels}), 2);
-  EXPECT_EQ(test::occurrences(error, out_), 2) << "as the output and as the input: " << error;
+  EXPECT_EQ(test::occurrences(error, out_), 2) << "named as the output and as the input: " << error;
   out_ = folder_ / "tree" / "dog" / "1.jpg";
   EXPECT_EQ(write(tree()), 2);
   EXPECT_THAT(error, Names(out_, ".beton"));

@@ -146,7 +146,8 @@ TEST(HelpTest, AGroupNameAloneListsItsCommands) {
 
 TEST(HelpTest, InternalCommandsAreInNoList) {
   if (!has_train()) GTEST_SKIP() << "precast has no internal commands";
-  // `versions` belongs to doctor, `bench recipe_loader` to `bench loader RECIPE.yaml`.
+  // The internal commands are `versions`, for doctor, and `bench recipe_loader`, for `bench loader
+  // RECIPE.yaml`.
   for (const std::vector<std::string>& args :
        {std::vector<std::string>{"help"}, {"help", "--json"}, {"help", "bench"}}) {
     std::vector<std::string> all = {kPrecastTrain};

@@ -1,4 +1,4 @@
-// A plug-in whose parts cannot be made, or fail when they are used.
+// A plug-in whose parts cannot be created, or fail when they are used.
 #include <stdexcept>
 
 #include "data/plugin.h"

@@ -46,8 +46,8 @@ class HalfEpochs final : public precast::Method {
 class ThrowingMethod final : public precast::Method {
  public:
   void options(precast::Schema& schema) override {
-    schema.add("member", &member_, "which throws");
-    schema.add("kind", &kind_, "what it throws");
+    schema.add("member", &member_, "the function that throws");
+    schema.add("kind", &kind_, "the kind of exception");
   }
   [[nodiscard]] std::vector<precast::MethodRule> rules() const override {
     return at("rules"), std::vector<precast::MethodRule>{};
@@ -262,26 +262,27 @@ void add_parts(precast::TrainParts& parts) {
   parts.methods.add("unlucky", "throws", [] { return std::make_unique<ThrowingMethod>(); });
   for (const char* kind : {"int", "memory", "libtorch", "io", "text"}) {
     parts.models.add(
-        std::string("unlucky_") + kind, "throws when it is made",
+        std::string("unlucky_") + kind, "throws when it is created",
         [kind](const precast::ModelSpec&) -> std::unique_ptr<precast::Model> { fail(kind); });
   }
-  parts.optimizers.add("sign", "steps of one length", make_sign);
+  parts.optimizers.add("sign", "updates of equal size", make_sign);
   parts.losses.add("margin", "the mean output and a margin", make_margin);
   parts.losses.add("copy", "distance of the outputs from the input",
                    [] { return std::make_unique<Copy>(); });
   parts.metrics.add("share", "share of the samples of a class", make_share);
-  parts.metrics.add("miscount", "another number of sums than it declares",
+  parts.metrics.add("miscount", "returns more sums than it declares",
                     [] { return std::make_unique<Miscount>(); });
-  parts.schedules.add("halving", "half the rate every few epochs", make_halving);
+  parts.schedules.add("halving", "halves the rate every few epochs", make_halving);
   parts.schedules.add("odd_warmup", "its rate is its number of epochs",
                       [](const precast::ScheduleInputs& inputs) {
                         return std::make_unique<OddWarmup>(inputs.epochs);
                       });
   parts.models.add("unlucky_forward", "throws when it runs",
                    [](const precast::ModelSpec&) { return std::make_unique<ThrowingModel>(); });
-  parts.models.add("complex_buffer", "cannot be stored", [](const precast::ModelSpec& spec) {
-    return std::make_unique<ComplexBuffer>(spec.num_classes);
-  });
+  parts.models.add("complex_buffer", "has a buffer that cannot be stored",
+                   [](const precast::ModelSpec& spec) {
+                     return std::make_unique<ComplexBuffer>(spec.num_classes);
+                   });
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace {
 class Invert final : public precast::data::Transform {
  public:
   void options(precast::Schema& schema) override {
-    schema.add("white", &white_, "what becomes black").min(0).max(255);
+    schema.add("white", &white_, "the value that becomes black").min(0).max(255);
   }
   void apply(const precast::data::Pixels& image,
              precast::data::TransformContext& /*context*/) const override {
@@ -28,7 +28,7 @@ class Invert final : public precast::data::Transform {
 struct TenfoldOptions {
   std::int64_t factor = 10;
 
-  void options(precast::Schema& schema) { schema.add("factor", &factor, "times as large").min(1); }
+  void options(precast::Schema& schema) { schema.add("factor", &factor, "multiplier").min(1); }
 };
 
 /// Stores integers, multiplied by a factor that is 10 by default.
@@ -54,7 +54,7 @@ std::unique_ptr<precast::data::Field> make_tenfold(const precast::data::FieldInp
 struct CountOptions {
   std::int64_t step = 1;
 
-  void options(precast::Schema& schema) { schema.add("step", &step, "from number to number"); }
+  void options(precast::Schema& schema) { schema.add("step", &step, "difference between numbers"); }
 };
 
 /// A source with one number for each byte of the file.
@@ -86,7 +86,7 @@ bool is_count(const std::filesystem::path& path) {
 struct BackwardsOptions {
   bool twice = false;
 
-  void options(precast::Schema& schema) { schema.add("twice", &twice, "each sample twice"); }
+  void options(precast::Schema& schema) { schema.add("twice", &twice, "use each sample twice"); }
 };
 
 /// From the last sample to the first.
@@ -116,7 +116,7 @@ void add_parts(precast::data::DataParts& parts) {
   parts.pipeline.transforms.add("invert", "white - value",
                                 [] { return std::make_unique<Invert>(); });
   parts.fields.add("tenfold", "an integer, ten times as large", make_tenfold);
-  parts.sources.add("count", "a file of as many samples as it has bytes", is_count, open_count);
+  parts.sources.add("count", "one sample for each byte of the file", is_count, open_count);
 }
 
 }  // namespace

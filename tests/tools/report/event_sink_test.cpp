@@ -130,7 +130,7 @@ TEST(EventSinkTest, WhatIsNotFiniteIsLeftOut) {
               {"val_loss", nullptr}});
   EXPECT_EQ(sink.position(), 0);
   sink.write({{"epoch", 0}, {"top_1", 1}});
-  EXPECT_EQ(sink.position(), 0) << "without a step, the epoch has no position";
+  EXPECT_EQ(sink.position(), 0) << "a record without steps does not move the position";
 }
 
 TEST(EventSinkTest, ContinuesFromTheCheckpointAfterACrash) {

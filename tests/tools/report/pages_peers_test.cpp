@@ -88,7 +88,7 @@ TEST(PagesPeersTest, ABrowserShowsThePagesWithoutRequestsOrConsoleMessages) {
       done);
   write_file(folder / "table.html", table_page(table, results));
   EXPECT_EQ(look(folder / "table.html"), "0 ");
-  // A page that makes a request and logs a message, which shows that look() detects both.
+  // This page makes a request and logs a message: look() must detect both.
   write_file(folder / "bad.html",
              "<script>console.log('word')</script><img src='file:///nowhere.png'/>");
   const std::string bad = look(folder / "bad.html");

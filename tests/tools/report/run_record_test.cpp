@@ -73,7 +73,7 @@ TEST_F(RunRecordTest, TheSummaryOfARunThatWasContinuedIsLeftOut) {
     EXPECT_DOUBLE_EQ(run.top_1(), log == sample_log(2) ? 0.5 : 0.25);
     EXPECT_THAT(run.notes, ElementsAre(Names("summary.json", 10)));
   }
-  // The facts are written when the run is continued, before its first step.
+  // run.json is written when the run is continued, before its first step.
   write_run(folder_ / "r", sample_log(1));
   write_file(folder_ / "r/run.json", R"({"epochs":2,"steps_per_epoch":10})");
   EXPECT_FALSE(load_run(folder_ / "r").finished());
@@ -84,7 +84,7 @@ TEST_F(RunRecordTest, TheSummaryOfARunThatWasContinuedIsLeftOut) {
   EXPECT_TRUE(run.finished());
   EXPECT_DOUBLE_EQ(run.top_1(), 0.75);
   EXPECT_THAT(run.notes, SizeIs(0));
-  // It has trained 10 steps in its first epoch and, continued with smaller batches, 14 in its
+  // The run trained 10 steps in its first epoch and, continued with smaller batches, 14 in its
   // second.
   write_file(folder_ / "r/run.json", R"({"epochs":2,"steps_per_epoch":14})");
   write_file(folder_ / "r/summary.json", R"({"top_1":0.75,"steps":24})");
@@ -209,7 +209,7 @@ TEST_F(RunRecordTest, RunsInFoldersOfFoldersAreFound) {
   write_run(folder_ / "runs/exp/seed1", sample_log(1));
   write_run(folder_ / "runs/exp/seed0", sample_log(1));
   write_run(folder_ / "runs/single", sample_log(1));
-  // A folder inside a run folder is no other run.
+  // A folder inside a run folder is not a separate run.
   write_run(folder_ / "runs/single/copy", sample_log(1));
   std::filesystem::create_directory_symlink(folder_ / "runs", folder_ / "runs/exp/loop");
   EXPECT_THAT(

@@ -17,7 +17,7 @@ namespace precast::tools {
 //              H100 SXM 794.5 TFLOP/s ("H200 is the same"; 769 to 798 were measured on an H200 by
 //              this project's authors). V100: zzc0721/torch-performance-test-data#140, fp16 97.36.
 //   fp32       TF32 runs at half of the rate of fp16 (NVIDIA's data sheets of A100, H100 and H200).
-//              V100 has no TF32: the same issue #140, 14.5.
+//              V100 has no TF32; the same issue #140 gives 14.5 TFLOP/s for fp32.
 //   multiprocessors  NVIDIA's data sheets.
 const std::array<Card, 5>& cards() {
   static constexpr std::array<Card, 5> kCards{{
@@ -46,7 +46,8 @@ std::vector<const Card*> parse_cards(std::string_view option, const std::string&
   return chosen;
 }
 
-// The published V100 figure (below) divided by the model's result with a fraction of 1.
+// The published V100 figure (below), divided by the speed that the model projects with a fraction
+// of 1.
 const double kAchievedFraction = 0.894;
 // NVIDIA/DeepLearningExamples, ResNet-50 in mixed precision: 8 V100s reach 8,322 img/s, one
 // V100 1,200 img/s.

@@ -7,8 +7,8 @@
 
 namespace precast::tools {
 
-/// The speed that kernels reach on a card. Peaks are measured (TF32: half of the measured fp16
-/// peak), not taken from data sheets; cards.cpp gives the source of each.
+/// The speed that kernels reach on a card. The rates are measured (for TF32, half of the measured
+/// fp16 rate), not taken from data sheets; cards.cpp names their sources.
 struct Card {
   std::string_view name;
   std::string_view title;
@@ -16,7 +16,7 @@ struct Card {
   double half_flops = 0;
   /// Convolutions with fp32 tensors, FLOP/s: in TF32 if the card supports it.
   double fp32_flops = 0;
-  /// A kernel that reads one array and writes another, bytes/s of both together.
+  /// A kernel that reads one array and writes another: bytes read and written per second.
   double copy_bytes = 0;
   int multiprocessors = 0;
   bool has_bf16 = true;
@@ -51,11 +51,13 @@ struct PublishedSpeed {
   int ranks = 1;
   /// Per GPU.
   double images_per_second = 0;
-  /// Whether the model's constants were fitted to this figure. If not, the figure checks the model.
+  /// Whether a constant of the model was fitted to this figure. Otherwise the figure checks the
+  /// model.
   bool calibrates = false;
 };
 [[nodiscard]] const std::array<PublishedSpeed, 5>& published_speeds();
-/// Whether the model is compared with a published figure of this card to which it was not fitted.
+/// Whether a published figure checks the model for this card. Figures to which the model was fitted
+/// do not count.
 [[nodiscard]] bool is_checked(const Card& card);
 
 }  // namespace precast::tools

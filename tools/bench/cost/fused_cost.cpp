@@ -52,15 +52,15 @@ class FusedOps {
     OpCost* op = nullptr;
     bool fused = false;
     bool residual = false;
-    /// Whether two branches read its result, so that its gradient is a sum of two.
+    /// Whether two branches read its result. Its gradient is then the sum of two gradients.
     bool forked = false;
     /// Whether it is fused with a max pool.
     bool pooled = false;
-    /// Whether it directly follows another norm, which may then be the norm of a shortcut.
+    /// Whether the op before it is another norm, possibly that of a shortcut.
     bool after_norm = false;
     /// Whether it is fused with the norm of the shortcut.
     bool dual = false;
-    /// Whether it is the norm of a shortcut and fused with that of the branch.
+    /// Whether it is the norm of a shortcut, fused with the norm of the branch.
     bool of_shortcut = false;
   };
   struct Relu {
@@ -78,7 +78,7 @@ class FusedOps {
   static bool is_fused_pool(const OpCost& op) {
     constexpr std::array<std::int64_t, 6> kWindow{3, 3, 2, 2, 1, 1};
     if (!op.name.starts_with("max_pool2d_with_indices") || op.input.size() != 4) return false;
-    // After the window, `integers` contains the dilation: one or two values.
+    // The values of `integers` after the window are the dilation: one or two values.
     const auto [other, rest] = std::ranges::mismatch(op.integers, kWindow);
     return rest == kWindow.end() &&
            std::all_of(other, op.integers.end(), [](auto dilation) { return dilation == 1; });
@@ -145,7 +145,7 @@ class FusedOps {
     if (is_blur) forward_blur(op);
   }
 
-  /// One kernel computes partial sums, a small one adds them up, and one normalises.
+  /// Three kernels: partial sums, their total (a small kernel), and the normalisation.
   void set_forward(const Norm& norm) const {
     set(*norm.op, models::batch_norm_forward_bytes(norm_shape(*norm.op), norm.residual), 3);
   }
@@ -253,7 +253,7 @@ class FusedOps {
   }
 
   /// If the previous op adds two gradients for this op, moves the addition into this op: the cost
-  /// of the previous op becomes 0. @return whether it was moved.
+  /// of the previous op becomes 0. @return whether the addition was moved.
   bool absorb_sum(const OpCost& op) {
     double result = 1;
     for (const std::int64_t size : op.result) result *= static_cast<double>(size);
@@ -287,13 +287,14 @@ class FusedOps {
   std::size_t shared_blur_index_ = 0;
   OpCost* sum_ = nullptr;
   const OpCost* both_gradients_ = nullptr;
-  /// Whether the gradient of the last pool that the backward pass visited is a sum of two.
+  /// Whether the gradient of the last pool that the backward pass visited is the sum of two
+  /// gradients.
   bool pool_is_forked_ = false;
   // Ops of the forward pass, in order. The backward pass visits them in reverse order.
   std::vector<Norm> norms_;
   std::vector<Relu> relus_;
   std::vector<Blur> blurs_;
-  /// Max pools; true: fused with the norm before.
+  /// For each max pool, whether it is fused with the norm before it.
   std::vector<bool> pooled_;
 };
 

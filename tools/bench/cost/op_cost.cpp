@@ -30,8 +30,8 @@ double bytes_of(const TracedTensor& tensor, bool half) {
   return tensor.defined ? tensor.elements() * element_bytes(tensor, half) : 0;
 }
 
-/// The sum over tensors. @param half whether autocast runs the op in half precision, so that all of
-/// its floating-point tensors have 2 bytes per element.
+/// The sum of bytes_of(). @param half whether autocast runs the op in half precision, so that all
+/// of its floating-point tensors have 2 bytes per element.
 double all_bytes(std::initializer_list<const TracedTensor*> tensors, bool half) {
   double bytes = 0;
   for (const TracedTensor* tensor : tensors) bytes += bytes_of(*tensor, half);
@@ -104,8 +104,8 @@ std::vector<OpCost> convolution_costs(const TracedOp& op, bool half) {
   const TracedTensor& input = op.inputs.at(backward ? 1 : 0);
   const TracedTensor& weight = op.inputs.at(backward ? 2 : 1);
   const TracedTensor& output = backward ? op.inputs.at(0) : op.outputs.at(0);
-  // A transposed convolution is the input gradient of a convolution from its output to its input,
-  // and its own input gradient is that convolution.
+  // A transposed convolution computes the input gradient of the convolution from its output to its
+  // input. Its own input gradient is the result of that convolution.
   const ConvolutionShape shape =
       op.transposed ? shape_of(output, input, weight) : shape_of(input, output, weight);
   ConvolutionProducts products = products_of(shape);
@@ -186,7 +186,7 @@ std::vector<OpCost> costs_of(const TracedOp& op, CostPrecision precision) {
     return bytes_of(tensor, half && tensor.per_sample && rule.kind != OpKind::loss);
   };
   for (std::size_t i = 0; i < op.inputs.size(); ++i) {
-    // The backward pass of a pool takes the pool's input only for its shape.
+    // The backward pass of a pool uses only the shape of the pool's input.
     if (rule.kind == OpKind::pool && op.phase == StepPhase::backward && i == 1) continue;
     const TracedTensor& tensor = op.inputs[i];
     cost.bytes += bytes(tensor) * (tensor.per_sample ? 1 + rule.rereads : 1);

@@ -71,8 +71,8 @@ struct OpCost {
   /// Bytes to and from the card's memory, without regard to caches.
   double bytes = 0;
   int launches = 1;
-  /// Size of the largest result, in elements, by which fused_cost() recognises ops that follow one
-  /// another.
+  /// Number of elements of the largest result. By this number, fused_cost() recognises consecutive
+  /// ops.
   double elements = 0;
   Gemm gemm{};
   /// For norms, pools and convolutions: the sizes [N, C, ...] of the input and of the result in the
@@ -86,14 +86,14 @@ struct OpCost {
 /// The costs of an op in eager PyTorch with channels_last tensors and autocast. A convolution's
 /// backward pass has a kernel, and therefore a cost, for each gradient that is needed: input and
 /// weight. In half precision, convolutions and matrix products of parameters also cost the casts of
-/// the weights and of their gradients. A weight of a depthwise convolution that gets no gradient is
+/// the weights and of their gradients. A depthwise convolution whose weight needs no gradient is
 /// assumed to be BlurPool's filter, which is stored in the type of the activations.
 [[nodiscard]] std::vector<OpCost> costs_of(const TracedOp& op, CostPrecision precision);
 
-/// Seconds on a card: the longer of two times, divided by kAchievedFraction, and at least
-/// kMinKernelSeconds per launch. The first is the time for the product at the measured rate of
-/// products, padded to tiles and, unless Gemm::splits_inner, to complete waves of tiles. The second
-/// is the time for the bytes at the measured rate of copies.
+/// Returns the seconds on a card: the longer of two times, divided by kAchievedFraction, but at
+/// least kMinKernelSeconds per launch. The first is the time for the product at the measured rate
+/// of products, padded to tiles and, unless Gemm::splits_inner, to complete waves of tiles. The
+/// second is the time for the bytes at the measured rate of copies.
 [[nodiscard]] double seconds_on(const Card& card, const OpCost& cost, CostPrecision precision);
 
 }  // namespace precast::tools

@@ -11,12 +11,12 @@ struct KindNames {
   std::string_view names;
 };
 
-// The kernels that libtorch launches for these ops on CUDA. A convolution's backward pass and the
-// casts of autocast are counted in op_cost.cpp.
+// How the CUDA kernels that libtorch launches for these ops are counted. op_cost.cpp adds the
+// details of a convolution's backward pass and the casts of autocast.
 constexpr std::array<KindNames, 16> kRules{{
     {{OpKind::convolution}, "convolution convolution_backward convolution_overrideable"},
     {{OpKind::matmul}, "addmm mm bmm baddbmm addbmm mv dot"},
-    // cuDNN's fp16 kernels: one in the forward pass, one in the backward pass.
+    // In fp16, cuDNN runs one kernel in the forward pass and one in the backward pass.
     {{OpKind::norm, 1}, "native_batch_norm cudnn_batch_norm"},
     {{OpKind::norm, 1, 2}, "native_layer_norm native_group_norm native_layer_norm_backward"},
     {{OpKind::norm, 1}, "native_batch_norm_backward cudnn_batch_norm_backward"},

@@ -11,11 +11,12 @@ namespace precast::tools {
 /// The costs of all ops of a step.
 using StepCost = std::vector<OpCost>;
 
-/// The step as eager PyTorch runs it.
+/// Returns the costs of the step in eager PyTorch.
 [[nodiscard]] StepCost reference_cost(const std::vector<TracedOp>& ops, CostPrecision precision);
 
-/// The step with the kernels that `model.kernels: fused` uses in a ResNet (models/README.md). The
-/// bytes come from models/cuda/bytes_moved.h; fused_cost.cpp lists the ops that are replaced.
+/// Returns the costs of the step with the kernels that `model.kernels: fused` uses in a ResNet
+/// (models/README.md). The bytes come from models/cuda/bytes_moved.h; fused_cost.cpp lists the ops
+/// that are replaced.
 [[nodiscard]] StepCost fused_cost(const StepCost& reference, CostPrecision precision);
 
 /// Sums over ops.
@@ -25,7 +26,7 @@ struct CostTotal {
   int launches = 0;
 };
 [[nodiscard]] CostTotal total_of(const StepCost& cost);
-/// Seconds of a step on one of `ranks` GPUs on a host.
+/// Returns the seconds of a step on each of `ranks` GPUs of one host.
 [[nodiscard]] double step_seconds(const Card& card, const StepCost& cost, CostPrecision precision,
                                   int ranks);
 

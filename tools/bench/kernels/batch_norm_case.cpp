@@ -70,7 +70,7 @@ KernelCase batch_norm_forward_case(ActivationType type, bool residual) {
 
 KernelCase batch_norm_backward_case(ActivationType type, bool residual) {
   const Buffers buffers(type);
-  // In a ResNet, the sum of a block and its shortcut has two consumers.
+  // In a ResNet, two ops read the sum of a block and its shortcut: the gradients of both are added.
   const std::size_t moved = batch_norm_backward_bytes(buffers.shape, residual, residual);
   return {describe(type, residual) + (residual ? " and a fork" : ""), moved,
           [=](cudaStream_t stream) {
@@ -95,7 +95,7 @@ KernelCase batch_norm_backward_case(ActivationType type, bool residual) {
 
 KernelCase dual_norm_forward_case(ActivationType type) {
   const Buffers buffers(type), shortcut(type);
-  return {describe(type, false) + ", two", dual_norm_forward_bytes(buffers.shape),
+  return {describe(type, false) + ", two norms", dual_norm_forward_bytes(buffers.shape),
           [=](cudaStream_t stream) {
             const auto side = [](const Buffers& of) {
               return models::BatchNormForward{.x = of.x.get(),
@@ -116,7 +116,7 @@ KernelCase dual_norm_forward_case(ActivationType type) {
 
 KernelCase dual_norm_backward_case(ActivationType type) {
   const Buffers buffers(type), shortcut(type);
-  return {describe(type, false) + ", two, with a fork",
+  return {describe(type, false) + ", two norms, with a fork",
           dual_norm_backward_bytes(buffers.shape, /*fork=*/true), [=](cudaStream_t stream) {
             const auto side = [](const Buffers& of) {
               return models::BatchNormBackward{.x = of.x.get(),

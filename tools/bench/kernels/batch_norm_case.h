@@ -10,8 +10,8 @@ namespace precast::tools {
 /// @throws DeviceError
 [[nodiscard]] KernelCase batch_norm_forward_case(models::ActivationType type, bool residual);
 [[nodiscard]] KernelCase batch_norm_backward_case(models::ActivationType type, bool residual);
-/// The same, fused with the norm of a projected shortcut. The backward case adds the gradients of
-/// two consumers.
+/// The same, fused with the norm of a projected shortcut. The backward case adds the gradients from
+/// two consumers of the result.
 [[nodiscard]] KernelCase dual_norm_forward_case(models::ActivationType type);
 [[nodiscard]] KernelCase dual_norm_backward_case(models::ActivationType type);
 

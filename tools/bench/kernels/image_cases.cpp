@@ -15,15 +15,15 @@ using models::ActivationType;
 constexpr int kImages = 1024;
 constexpr int kImagePx = 160;
 /// Side of the activations after the first convolution, and after the max pool.
-constexpr int kPooledPx = 80, kBlurredPx = 40;
+constexpr int kStemPx = 80, kPooledPx = 40;
 constexpr int kChannels = 64;
 
 models::MaxPoolShape pool_shape(ActivationType type) {
-  return {kImages, kPooledPx, kPooledPx, kChannels, type};
+  return {kImages, kStemPx, kStemPx, kChannels, type};
 }
 
 models::BlurShape blur_shape(ActivationType type) {
-  return {kImages, kBlurredPx, kBlurredPx, kChannels, type};
+  return {kImages, kPooledPx, kPooledPx, kChannels, type};
 }
 
 std::string describe(int side, int channels, ActivationType type) {
@@ -39,10 +39,9 @@ std::shared_ptr<void> activations(int side, ActivationType type) {
 }  // namespace
 
 KernelCase max_pool_forward_case(ActivationType type) {
-  const std::shared_ptr<void> x = activations(kPooledPx, type),
-                              y = activations(kPooledPx / 2, type),
+  const std::shared_ptr<void> x = activations(kStemPx, type), y = activations(kStemPx / 2, type),
                               argmax = gpu_memory(max_pool_values(pool_shape(type)));
-  return {describe(kPooledPx, kChannels, type), max_pool_bytes(pool_shape(type)),
+  return {describe(kStemPx, kChannels, type), max_pool_bytes(pool_shape(type)),
           [=](cudaStream_t stream) {
             max_pool_forward(
                 pool_shape(type),
@@ -52,11 +51,10 @@ KernelCase max_pool_forward_case(ActivationType type) {
 }
 
 KernelCase max_pool_backward_case(ActivationType type) {
-  const std::shared_ptr<void> dx = activations(kPooledPx, type),
-                              dy = activations(kPooledPx / 2, type),
-                              fork = activations(kPooledPx / 2, type),
+  const std::shared_ptr<void> dx = activations(kStemPx, type), dy = activations(kStemPx / 2, type),
+                              fork = activations(kStemPx / 2, type),
                               argmax = gpu_memory(max_pool_values(pool_shape(type)));
-  return {describe(kPooledPx, kChannels, type), max_pool_bytes(pool_shape(type), /*fork=*/true),
+  return {describe(kStemPx, kChannels, type), max_pool_bytes(pool_shape(type), /*fork=*/true),
           [=](cudaStream_t stream) {
             max_pool_backward(pool_shape(type),
                               {.dy = dy.get(),
@@ -78,12 +76,12 @@ struct NormPool {
 
   explicit NormPool(ActivationType type)
       : shape(pool_shape(type)),
-        x(activations(kPooledPx, type)),
-        dx(activations(kPooledPx, type)),
-        y(activations(kPooledPx / 2, type)),
-        dy(activations(kPooledPx / 2, type)),
-        fork(activations(kPooledPx / 2, type)),
-        largest(activations(kPooledPx / 2, type)),
+        x(activations(kStemPx, type)),
+        dx(activations(kStemPx, type)),
+        y(activations(kStemPx / 2, type)),
+        dy(activations(kStemPx / 2, type)),
+        fork(activations(kStemPx / 2, type)),
+        largest(activations(kStemPx / 2, type)),
         argmax(gpu_memory(max_pool_values(shape))),
         workspace(gpu_memory(batch_norm_workspace_bytes(norm_shape(shape)))) {}
   [[nodiscard]] float* row(int index) const {
@@ -95,7 +93,7 @@ struct NormPool {
 
 KernelCase norm_pool_forward_case(ActivationType type) {
   const NormPool memory(type);
-  return {describe(kPooledPx, kChannels, type), norm_pool_forward_bytes(memory.shape),
+  return {describe(kStemPx, kChannels, type), norm_pool_forward_bytes(memory.shape),
           [=](cudaStream_t stream) {
             norm_pool_forward(memory.shape,
                               {.norm = {.x = memory.x.get(),
@@ -115,7 +113,7 @@ KernelCase norm_pool_forward_case(ActivationType type) {
 
 KernelCase norm_pool_backward_case(ActivationType type) {
   const NormPool memory(type);
-  return {describe(kPooledPx, kChannels, type), norm_pool_backward_bytes(memory.shape, true),
+  return {describe(kStemPx, kChannels, type), norm_pool_backward_bytes(memory.shape, true),
           [=](cudaStream_t stream) {
             norm_pool_backward(memory.shape,
                                {.norm = {.x = memory.x.get(),
@@ -136,9 +134,9 @@ KernelCase norm_pool_backward_case(ActivationType type) {
 }
 
 KernelCase blur_forward_case(ActivationType type) {
-  const std::shared_ptr<void> x = activations(kBlurredPx, type), y = activations(kBlurredPx, type),
-                              even = activations(kBlurredPx / 2, type);
-  return {describe(kBlurredPx, kChannels, type), blur_bytes(blur_shape(type), true, true),
+  const std::shared_ptr<void> x = activations(kPooledPx, type), y = activations(kPooledPx, type),
+                              even = activations(kPooledPx / 2, type);
+  return {describe(kPooledPx, kChannels, type), blur_bytes(blur_shape(type), true, true),
           [=](cudaStream_t stream) {
             blur_forward(blur_shape(type), {.x = x.get(), .y = y.get(), .y_even = even.get()},
                          stream);
@@ -146,10 +144,9 @@ KernelCase blur_forward_case(ActivationType type) {
 }
 
 KernelCase blur_backward_case(ActivationType type) {
-  const std::shared_ptr<void> dx = activations(kBlurredPx, type),
-                              dy = activations(kBlurredPx, type),
-                              even = activations(kBlurredPx / 2, type);
-  return {describe(kBlurredPx, kChannels, type), blur_bytes(blur_shape(type), true, true),
+  const std::shared_ptr<void> dx = activations(kPooledPx, type), dy = activations(kPooledPx, type),
+                              even = activations(kPooledPx / 2, type);
+  return {describe(kPooledPx, kChannels, type), blur_bytes(blur_shape(type), true, true),
           [=](cudaStream_t stream) {
             blur_backward(blur_shape(type), {.dy = dy.get(), .dy_even = even.get(), .dx = dx.get()},
                           stream);

@@ -1,5 +1,6 @@
-// kernel_bench: times each CUDA kernel on the first GPU. For comparison, windows of the kernel
-// alternate with windows of a copy within GPU memory. Not installed; does not need libtorch:
+// kernel_bench: times each CUDA kernel on the first GPU. For comparison, it alternates between the
+// kernel and a copy within GPU memory, each for a window of about 30 ms. Not installed; does not
+// need libtorch:
 //     ninja -C build kernel_bench && build/bin/kernel_bench --json
 // Exit codes: 0 done, 1 failed, 2 usage, 6 no GPU or a CUDA error.
 #include <cuda_runtime_api.h>
@@ -35,10 +36,11 @@ struct Request {
 void print_help() {
   fmt::print(
       "usage: kernel_bench [KERNEL...] [--windows N] [--json | --list]\n"
-      "Times each kernel on the first GPU. For comparison, windows of the kernel alternate with "
-      "windows of a copy within GPU memory. Prints medians over the windows.\n\n"
+      "Times each kernel on the first GPU. For comparison, alternates between the kernel and a "
+      "copy within GPU memory, each for a window of about 30 ms. Prints medians over the "
+      "windows.\n\n"
       "  KERNEL...     kernels to time; default: all\n"
-      "  --windows N   number of windows per kernel, about 30 ms each; {} to {} (default 9)\n"
+      "  --windows N   number of windows per kernel; {} to {} (default 9)\n"
       "  --json        print JSON instead of a table\n"
       "  --list        print the names of the kernels; needs no GPU\n"
       "  --help        print this help\n",
@@ -139,7 +141,7 @@ void print_table(const nlohmann::ordered_json& report) {
   fmt::print("{} ({}), {} windows per kernel\n", report["gpu"].get<std::string>(),
              report["architecture"].get<std::string>(), report["windows"].get<int>());
   std::vector<std::vector<std::string>> rows = {
-      {"kernel", "us (min - max)", "GB/s", "copy GB/s", "of the copy", "shape"}};
+      {"kernel", "us (min - max)", "GB/s", "copy GB/s", "of the copy rate", "shape"}};
   for (const auto& of : report["kernels"]) {
     rows.push_back({of["name"].get<std::string>(),
                     fmt::format("{:.1f} ({:.1f} - {:.1f})", of["us"].get<double>(),

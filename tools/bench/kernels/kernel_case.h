@@ -19,7 +19,7 @@ struct KernelCase {
   /// once. If `launch` launches several kernels, this is the sum over them. It must be several
   /// times the size of the GPU's L2 cache, so that the memory determines the time.
   std::size_t bytes_moved = 0;
-  /// Asynchronous on the stream. Owns the memory.
+  /// Launches the kernel asynchronously on the stream. Owns the GPU memory.
   std::function<void(cudaStream_t)> launch;
 };
 
@@ -32,12 +32,12 @@ struct KernelEntry {
 /// Every kernel that kernel_bench times: one line each in kernel_list.cpp.
 [[nodiscard]] std::span<const KernelEntry> kernel_list();
 
-/// GPU memory, filled with bytes that rarely repeat. @throws DeviceError
+/// Allocates GPU memory and fills it with bytes that rarely repeat. @throws DeviceError
 [[nodiscard]] std::shared_ptr<void> gpu_memory(std::size_t bytes);
 /// Copies host memory to new GPU memory. @throws DeviceError
 [[nodiscard]] std::shared_ptr<void> gpu_copy(const void* from, std::size_t bytes);
 
-/// @throws DeviceError naming the call unless it succeeded.
+/// @throws DeviceError with the name of the call if it failed.
 void check_cuda(cudaError_t status, std::string_view call);
 
 }  // namespace precast::tools

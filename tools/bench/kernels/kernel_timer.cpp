@@ -17,13 +17,13 @@ constexpr int kMaxLaunches = 10000;
 /// Several times the L2 cache of any GPU.
 constexpr std::size_t kCopyBytes = std::size_t{512} << 20;
 
-cudaStream_t made_stream() {
+cudaStream_t create_stream() {
   cudaStream_t stream = nullptr;
   check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
   return stream;
 }
 
-cudaEvent_t made_event() {
+cudaEvent_t create_event() {
   cudaEvent_t event = nullptr;
   check_cuda(cudaEventCreate(&event), "cudaEventCreate");
   return event;
@@ -65,9 +65,9 @@ std::shared_ptr<void> gpu_copy(const void* from, std::size_t bytes) {
 }
 
 KernelTimer::KernelTimer()
-    : stream_(made_stream(), &cudaStreamDestroy),
-      begin_(made_event(), &cudaEventDestroy),
-      end_(made_event(), &cudaEventDestroy),
+    : stream_(create_stream(), &cudaStreamDestroy),
+      begin_(create_event(), &cudaEventDestroy),
+      end_(create_event(), &cudaEventDestroy),
       copy_from_(gpu_memory(kCopyBytes)),
       copy_to_(gpu_memory(kCopyBytes)) {}
 

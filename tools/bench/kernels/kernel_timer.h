@@ -8,7 +8,7 @@
 
 namespace precast::tools {
 
-/// A kernel and a copy within GPU memory, measured alternately.
+/// The times of a kernel and of a copy within GPU memory, measured alternately.
 struct KernelTime {
   /// Microseconds per launch: one value per window.
   std::vector<double> us;

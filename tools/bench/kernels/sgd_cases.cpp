@@ -11,7 +11,7 @@ namespace {
 
 using recipes::SgdTensor;
 
-/// Elements of each parameter of ResNet-50.
+/// Returns the number of elements of each parameter of ResNet-50.
 std::vector<std::int64_t> resnet50_sizes() {
   std::vector<std::int64_t> sizes;
   const auto add = [&](std::int64_t in, std::int64_t out, std::int64_t kernel) {
@@ -61,7 +61,7 @@ class Parts {
   std::size_t used_ = 0;
 };
 
-/// The parameters in GPU memory.
+/// The parameters of ResNet-50 in GPU memory, with velocities and gradients.
 struct Parameters {
   std::int64_t elements = 0;
   std::vector<SgdTensor> tensors;

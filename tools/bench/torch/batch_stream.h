@@ -12,7 +12,7 @@ namespace precast::tools {
 class BatchStream {
  public:
   virtual ~BatchStream() = default;
-  /// Rethrows an exception of the thread that makes the batches.
+  /// Returns the next batch. Rethrows exceptions of the thread that draws the batches.
   [[nodiscard]] virtual Batch next() = 0;
 };
 
@@ -28,11 +28,12 @@ struct FakeShape {
   at::Device device = at::kCPU;
 };
 
-/// One batch drawn with seed 0. In Python, torch.manual_seed(0), torch.randn() and torch.randint()
-/// draw the same batch.
+/// Returns a batch drawn with seed 0. In Python, torch.manual_seed(0), torch.randn() and
+/// torch.randint() draw the same batch.
 [[nodiscard]] Batch make_fake_batch(const FakeShape& shape);
 
-/// Where synthetic data comes from (after tensorpack's --fake-location):
+/// Returns a stream of synthetic batches. `location` (after tensorpack's --fake-location) is one
+/// of:
 ///   device  one batch that stays on the device (also accepted as gpu, tensorpack's name)
 ///   cpu     drawn again before each step, by the training thread, then copied to the device
 ///   queue   drawn by a second thread into a queue of four batches
@@ -40,12 +41,12 @@ struct FakeShape {
 [[nodiscard]] std::unique_ptr<BatchStream> make_fake_stream(const std::string& location,
                                                             const FakeShape& shape);
 
-/// The batches of a dataset, one pass after another. Borrows `source`. @param request with the
-/// number of the first epoch.
+/// Returns a stream of the batches of `source`, one pass after another. Borrows `source`.
+/// @param request the request for the first pass; each later pass has the next epoch number.
 [[nodiscard]] std::unique_ptr<BatchStream> make_epochs_stream(BatchSource& source,
                                                               EpochRequest request);
 
-/// Returns `batch` again and again.
+/// Returns a stream that repeats `batch`.
 [[nodiscard]] std::unique_ptr<BatchStream> make_fixed_stream(Batch batch);
 
 }  // namespace precast::tools

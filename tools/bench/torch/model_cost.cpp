@@ -88,7 +88,7 @@ std::vector<std::pair<std::int64_t, int>> sizes_of(const TrainPlan& plan) {
   return sizes;
 }
 
-/// The cards of --card. `all` stands for those that can compute in `precision`.
+/// Returns the cards of --card. `all` means all cards that can compute in `precision`.
 std::vector<const Card*> choose_cards(const std::string& list, CostPrecision precision) {
   std::vector<const Card*> cards = parse_cards("card", list);
   if (precision != CostPrecision::bf16) return cards;
@@ -112,10 +112,10 @@ void check_layout(const TrainPlan& plan) {
 void check_methods(const std::vector<NamedMethod>& methods) {
   const std::vector<std::string> names = varying_methods(methods);
   if (names.empty()) return;
-  throw ConfigError(
-      fmt::format("methods: expected the same work in all steps of a run with --model-cost, which "
-                  "computes the cost of one step, got {}. Leave them out",
-                  fmt::join(names, ", ")));
+  throw ConfigError(fmt::format(
+      "methods: expected the same work in every step, because --model-cost computes the "
+      "cost of one step, got {}. Leave them out",
+      fmt::join(names, ", ")));
 }
 
 /// Published speeds of the same step, and the speeds that the model projects for it.

@@ -5,12 +5,12 @@
 
 namespace precast::tools {
 
-/// `bench step --model-cost`: the cost of a step of the recipe according to a cost model, for
-/// each image size of its plan. Runs the network on the CPU with very small batches; needs no GPU.
+/// `bench step --model-cost`: computes the cost of a step of the recipe with a cost model, for each
+/// image size of its plan. Runs the network on the CPU with very small batches; needs no GPU.
 /// @param recipe for GPUs; the function changes its device, precision and batch size.
 /// @param classes number of classes of the model. @param options --card, --json, --output
-/// @throws ConfigError if the recipe turns channels_last off, uses bf16 and a card lacks it, or has
-/// a method that changes the work of a step during the run
+/// @throws ConfigError if the recipe turns channels_last off, uses bf16 with a card that lacks it,
+/// or has a method that changes the work of a step during the run
 int run_model_cost(Recipe& recipe, const Registries& registries, std::int64_t classes,
                    const Arguments& options);
 

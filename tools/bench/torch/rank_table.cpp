@@ -58,8 +58,8 @@ std::vector<std::string> with_column(std::vector<std::string> command, const Ran
   return command;
 }
 
-/// The number of arguments that the option `name` and its value take if `word` is the first: 1 if
-/// `word` contains the value, 2 if the value is the next argument. 0 if `word` is not this option.
+/// Returns how many arguments belong to the option `name` if `word` is the first: 1 if `word`
+/// contains the value, 2 if the value is the next argument, 0 if `word` is another argument.
 /// @param name one letter: a short option
 std::size_t words_of_option(const std::string& name, const std::string& word) {
   if (name.size() == 1) {  // -o FILE or -oFILE

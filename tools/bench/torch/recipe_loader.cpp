@@ -19,8 +19,8 @@ namespace {
 
 namespace po = boost::program_options;
 
-/// The run that `precast train` would start, with its number of ranks and its device. No CUDA
-/// context is created, because the measuring processes are forked, and a CUDA context does not
+/// Returns the run that `precast train` would start, with its number of ranks and its device. No
+/// CUDA context is created, because the measuring processes are forked, and a CUDA context does not
 /// survive a fork.
 ResolvedRun run_to_load(const Recipe& recipe, int processes) {
   if (recipe.config.data.in_memory == kImagesOnGpu)
@@ -71,7 +71,7 @@ void check_batch(const data::BetonReader& reader, const ResolvedRun& run,
     throw ConfigError(why);
 }
 
-/// The recipe's values as a LoaderSetting, for the report.
+/// Returns the recipe's values as a LoaderSetting for the report.
 LoaderSetting setting_of(const ResolvedRun& run, const Registries& registries, bool val,
                          const Arguments& options) {
   const TrainConfig& config = run.config();
@@ -95,7 +95,8 @@ void add_recipe_loader_options(po::options_description& options) {
       "processes", number(1),
       "processes that load the file at the same time; each with the recipe's number of threads")(
       "image-size", number(0),
-      "side of the images in px; 0: the largest in training or, with --val, that of validation");
+      "side of the images in px; 0: the largest of training or, with --val, the size of "
+      "validation");
 }
 
 }  // namespace
@@ -105,8 +106,8 @@ int run_bench_recipe_loader(const std::vector<std::string>& args) {
   RecipeArguments command(
       "bench loader",  // the command that users call
       "Loads the training set of a recipe, or with --val its validation set, as `precast train` "
-      "does, and discards the batches, as fast as possible. Each process loads batches of one rank "
-      "until it has loaded the whole set.");
+      "does, and discards the batches, as fast as possible. Each process loads the whole set, in "
+      "batches as large as those of one rank.");
   add_recipe_loader_options(command.arguments().options());
   command.arguments().example("precast bench loader recipe.yaml --seconds 5");
   command.arguments().exit_codes({3, 10});

@@ -142,8 +142,8 @@ ordered_json stage_row(const Stage& stage, const std::vector<StageResult>& passe
   ordered_json row = {{"stage", stage.name},
                       {"images", passes.front().images},
                       {"images_per_second", median(rates)},
-                      {"least", std::ranges::min(rates)},
-                      {"most", std::ranges::max(rates)}};
+                      {"min", std::ranges::min(rates)},
+                      {"max", std::ranges::max(rates)}};
   if (passes.front().bytes > 0) row["bytes_per_second"] = median(byte_rates);
   return row;
 }
@@ -174,7 +174,7 @@ void print_table(const ordered_json& rows) {
         "{:<20} {:>8} {:>12.1f}   {:>24}   {:>10}   {:>21.2f}x\n",
         row.at("stage").get<std::string>(), row.at("images").get<std::int64_t>(),
         row.at("images_per_second").get<double>(),
-        fmt::format("{:.1f} - {:.1f}", row.at("least").get<double>(), row.at("most").get<double>()),
+        fmt::format("{:.1f} - {:.1f}", row.at("min").get<double>(), row.at("max").get<double>()),
         row.contains("bytes_per_second")
             ? fmt::format("{:.0f}", row.at("bytes_per_second").get<double>() * 1e-6)
             : "",

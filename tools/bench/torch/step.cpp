@@ -56,7 +56,7 @@ void add_options(po::options_description& options) {
       "data", po::value<std::string>()->default_value("device"),
       "where batches come from; device: one synthetic batch that stays on the device; cpu: "
       "synthetic, drawn before each step; queue: synthetic, drawn by a second thread; FILE.beton; "
-      "zmq://... or ring://NAME: images and labels that another program makes")(
+      "zmq://... or ring://NAME: images and labels that another program sends")(
       "steps", po::value<std::int64_t>()->default_value(10),
       "training steps per measurement; each measurement begins with the first step of a run")(
       "warmup", po::value<std::int64_t>()->default_value(5),
@@ -65,7 +65,7 @@ void add_options(po::options_description& options) {
       "threads", po::value<std::int64_t>()->default_value(0),
       "threads per training step on a CPU; 0: an equal share of the usable cores per rank")(
       "ranks", po::value<std::string>()->value_name("LIST"),
-      "number of ranks to start on this host; a list such as 1,2,4 makes a table, and --data and "
+      "number of ranks to start on this host; a list such as 1,2,4 prints a table, and --data and "
       "--variable-update may then be lists too")(
       "profile", po::value<std::string>()->value_name("FILE"),
       "write a trace of a few steps; for chrome://tracing or Perfetto")(
@@ -75,7 +75,7 @@ void add_options(po::options_description& options) {
       "card", po::value<std::string>()->default_value("all")->value_name("LIST"),
       "cards to compute times for; a100_40gb,a100_80gb,h100,h200,v100 or all")(
       "output,o", po::value<std::string>()->value_name("FILE"),
-      "file to write; the results go there as JSON instead of being printed")("json", kJsonHelp);
+      "file to write; contains the results as JSON, which are then not printed")("json", kJsonHelp);
 }
 
 /// Options and the recipe keys that they set.
@@ -100,7 +100,8 @@ bool is_file(const std::string& data) {
   return data.ends_with(".beton") && !data::is_producer_address(data);
 }
 
-/// The recipe keys set by the options. @param column the values of --data and --variable-update.
+/// Returns the recipe keys that the options set. @param column the values of --data and
+/// --variable-update.
 std::vector<Override> option_overrides(const Arguments& options, const RankColumn& column,
                                        bool has_recipe) {
   const Origin origin{kCommandLine, 0, 0};
@@ -240,8 +241,8 @@ class StepBench {
                            {"replayed_passes", window.replayed_passes}});
       replayed_passes += window.replayed_passes;
     }
-    return {{"images_per_second", median(rates)}, {"least", std::ranges::min(rates)},
-            {"most", std::ranges::max(rates)},    {"images_per_cpu_second", median(cpu_rates)},
+    return {{"images_per_second", median(rates)}, {"min", std::ranges::min(rates)},
+            {"max", std::ranges::max(rates)},     {"images_per_cpu_second", median(cpu_rates)},
             {"loss", windows.back().loss},        {"replayed_passes", replayed_passes},
             {"settings", settings(steps)},        {"device_name", device_name(run_.device)},
             {"torch", torch_version()},           {"windows", described}};
@@ -316,7 +317,7 @@ int run_bench_step(const std::vector<std::string>& args) {
   const Arguments& options = command.arguments();
   check_options(options);
   const std::vector<RankColumn> columns = measured_columns(options);
-  // With --ranks, each launch loads its own recipe; only the device of this one is used.
+  // With --ranks, each launch loads the recipe itself; here only its device is used.
   std::vector<Override> overrides =
       option_overrides(options, columns.front(), !command.config_path().empty());
   overrides.insert(overrides.end(), command.overrides().begin(), command.overrides().end());

@@ -30,13 +30,13 @@ class StepRig {
   [[nodiscard]] const Model& model() const { return parts_.model(); }
   /// The shape of synthetic batches for this recipe.
   [[nodiscard]] FakeShape fake_shape() const;
-  /// One step. @return this rank's loss, a scalar on the device.
+  /// Runs one step. @return this rank's loss, a scalar on the device.
   at::Tensor step(Batch batch);
   /// Counts steps from the first step of the run again, so that repeated measurements do the same
   /// work. Weights and the state of the optimiser do not change.
   void restart_count() { steps_taken_ = 0; }
-  /// Number of steps to run before a measurement, so that it only contains replays of CUDA graphs;
-  /// 0 if nothing is recorded.
+  /// Number of steps to run before a measurement so that the measurement contains only replays of
+  /// CUDA graphs; 0 if no graph is recorded.
   [[nodiscard]] std::int64_t steps_to_first_replay() const { return step_.steps_to_first_replay(); }
   /// Replays of CUDA graphs so far.
   [[nodiscard]] std::int64_t replayed_passes() const { return step_.replayed_passes(); }
@@ -50,11 +50,12 @@ class StepRig {
 
 /// The names of the methods that change the work of a step during the run.
 [[nodiscard]] std::vector<std::string> varying_methods(const std::vector<NamedMethod>& methods);
-/// Warns if there are such methods, because only the first steps of a run are measured.
+/// Warns if varying_methods() is not empty, because only the first steps of a run are measured.
 void warn_of_varying_steps(const std::vector<NamedMethod>& methods);
 
-/// The training batches of the recipe for the steps of a StepRig with this plan. The arguments must
-/// outlive it. @throws ConfigError if the samples do not fill a batch on `world` ranks.
+/// Returns a source of the recipe's training batches for a StepRig with this plan. The arguments
+/// must outlive the source. @throws ConfigError if the samples do not fill a batch on `world`
+/// ranks.
 [[nodiscard]] std::unique_ptr<BatchSource> make_step_source(const data::BetonReader& reader,
                                                             const ResolvedRun& run,
                                                             const Registries& registries,

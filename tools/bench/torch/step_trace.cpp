@@ -102,12 +102,13 @@ class OpRecorder {
                                                : StepPhase::forward;
     for (const c10::IValue& input : call.inputs()) {
       append(input, frame.op.inputs);
-      // The only single bool among the arguments of a convolution and of its backward pass.
+      // A convolution and its backward pass have only one argument that is a single bool:
+      // `transposed`.
       if (kind == OpKind::convolution && input.isBool()) frame.op.transposed = input.toBool();
       if (!input.isIntList()) continue;
       for (const std::int64_t integer : input.toIntVector()) frame.op.integers.push_back(integer);
     }
-    // The arguments are not available to on_end().
+    // An op without results: records the arguments that it changes. on_end() cannot read arguments.
     if (const auto schema = schema_of(call); schema && schema->returns().empty()) {
       for (std::size_t i = 0; i < call.inputs().size() && i < schema->arguments().size(); ++i) {
         const auto* alias = schema->arguments()[i].alias_info();
@@ -157,7 +158,7 @@ StepTrace record(const std::function<void(std::int64_t)>& step, std::int64_t sam
   return recorder.take();
 }
 
-/// Changes the sizes in `small`, for 2 * unit samples, to those for `batch_size` samples.
+/// Changes the sizes in `small` from those for 2 * unit samples to those for `batch_size` samples.
 /// @param large the sizes for 3 * unit samples
 void extend(std::vector<TracedTensor>& small, const std::vector<TracedTensor>& large,
             std::int64_t unit, std::int64_t batch_size) {

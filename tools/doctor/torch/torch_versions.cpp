@@ -14,8 +14,8 @@
 namespace precast::tools {
 
 std::string torch_version() {
-  // libtorch has no call for its version; its build settings contain it: "...,
-  // TORCH_VERSION=2.11.0, ...".
+  // No function of libtorch returns its version, but its build settings contain it:
+  // "..., TORCH_VERSION=2.11.0, ...".
   const std::string settings = at::show_config();
   const std::string key = "TORCH_VERSION=";
   const std::size_t begin = settings.find(key);

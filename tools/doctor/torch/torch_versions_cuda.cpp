@@ -28,7 +28,8 @@ std::string nccl_text(int version) {
 }
 
 std::string nccl_at_run_time() {
-  // NCCL comes with libtorch_cuda, whose own version() is fixed when libtorch is built.
+  // Calls the NCCL that libtorch_cuda has loaded. libtorch's own function returns the version with
+  // which libtorch was built.
   void* symbol = dlsym(RTLD_DEFAULT, "ncclGetVersion");
   if (symbol == nullptr) return "none";
   int version = 0;

@@ -79,7 +79,7 @@ class Reader {
     schema.add("to", &to, "last value").required();
     schema.add("step", &step, "difference between successive values").required();
     if (!fill(schema, node, name_)) return;
-    // A last value that is past the end only because of rounding still counts.
+    // Includes a last value that is above `to` only because of rounding.
     const double steps = std::floor((to - from) / step * (1 + 1e-12) + 1e-9);
     if (step == 0 || !std::isfinite(steps) || steps < 0 || steps >= kMaxValues) {
       return add_error(

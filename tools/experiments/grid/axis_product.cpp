@@ -14,7 +14,7 @@ namespace {
 
 using Kind = ConfigNode::Kind;
 
-/// For each axis, finds the index of the list of `zip` that contains it; -1 if there is none.
+/// Finds, for each axis, the index of the list of `zip` that contains it; -1 if no list does.
 class ZipReader {
  public:
   ZipReader(const std::vector<SweepAxis>& axes, Diagnostics& diagnostics)

@@ -11,8 +11,8 @@
 
 namespace precast::tools {
 
-/// The combinations of the axes' values. Axes in the same list of `zip` use their n-th values
-/// together; apart from this, every value is combined with every value of the other axes.
+/// The combinations of the axes' values: every value with every value of the other axes, except
+/// that axes in the same list of `zip` use their n-th values together.
 class AxisProduct {
  public:
   /// @param zip `[[key, key], ...]` or null. Mistakes in it are added to the diagnostics.

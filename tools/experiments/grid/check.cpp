@@ -14,8 +14,8 @@
 namespace precast::tools {
 namespace {
 
-/// Each check takes a second, so at most this many trials are checked, even if an axis has a
-/// thousand drawn values.
+/// At most this many trials are checked, even if an axis has a thousand drawn values, because each
+/// check takes a second.
 constexpr std::size_t kMaxChecks = 64;
 
 /// In a message `command line: KEY: ...`, replaces `command line` by the location of the key in the

@@ -15,14 +15,14 @@ struct EarlyStopOptions {
   /// A key of the log's epoch lines: top_1, val_loss ...
   std::string metric = "top_1";
   bool maximise = true;
-  /// Epochs that each trial gets before the rule applies.
+  /// Number of epochs that each trial runs before the rule applies.
   std::int64_t min_epochs = 1;
   /// asha: one in `reduction` of the trials at a rung continues to the next rung, which is at
   /// `reduction` times as many epochs.
   std::int64_t reduction = 3;
 };
 
-/// Decides which trials to stop, by comparing the results of all trials so far. Two rules:
+/// Compares the results of all trials so far to decide which trials to stop. Two rules:
 ///
 /// - `median` (Golovin et al., "Google Vizier", KDD 2017): a trial is stopped after epoch e if its
 ///   best result is worse than the median, over the other trials, of their mean results up to e.
@@ -44,9 +44,9 @@ class EarlyStop {
   /// Whether `trial` should be stopped, given the reports so far. asha: a trial that has passed a
   /// rung is not compared at this rung again.
   [[nodiscard]] bool should_stop(const std::string& trial);
-  /// asha: chooses among the trials in `stopped` that may continue the one at the furthest rung,
-  /// and among several at this rung the best one. The chosen trial passes its rung. @return nothing
-  /// if no trial may continue.
+  /// asha: chooses the next trial to resume. Of the trials in `stopped` that may continue, this is
+  /// the one at the furthest rung or, if several are at this rung, the best of them. It passes its
+  /// rung. @return nothing if no trial may continue.
   [[nodiscard]] std::optional<std::string> trial_to_resume(const std::vector<std::string>& stopped);
   /// The furthest rung that `trial` has passed; -1: none.
   [[nodiscard]] int passed(const std::string& trial) const;

@@ -285,7 +285,7 @@ std::size_t find_trial(const Sweep& sweep, const std::string& text) {
   if (!index || *index >= sweep.trials.size()) {
     throw ConfigError(fmt::format(
         "--trial: expected the name of a trial of {}, or its index, 0 to {}, got '{}'. If the "
-        "sweep has changed since `--slurm-script`, make a new script",
+        "sweep has changed since `--slurm-script`, print a new script",
         sweep.path.string(), sweep.trials.size() - 1, text));
   }
   return *index;

@@ -67,7 +67,7 @@ std::size_t combinations(const ordered_json& grid, const GridAxis& x, const Grid
   return seen.size();
 }
 
-/// The x and y axes of the heat map; nothing if no two axes are suitable.
+/// Returns the x and y axes of the heat map; nothing if no two axes are suitable.
 std::optional<IndexPair> choose_axes(const ordered_json& grid, const std::vector<GridAxis>& axes) {
   std::optional<IndexPair> best;
   std::size_t most = 0;
@@ -114,8 +114,8 @@ std::string settings_text(const ordered_json& entry, const std::vector<GridAxis>
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-/// The trials with a curve: first those with a result, then those without; in both groups, better
-/// trials come first.
+/// Returns the trials that have a curve: first those with a result, then those without a result. In
+/// both groups, better trials come first.
 std::vector<std::string> by_result(const ordered_json& grid,
                                    const std::map<std::string, std::vector<LinePoint>>& curves) {
   const double sign = grid.at("maximise").get<bool>() ? -1 : 1;

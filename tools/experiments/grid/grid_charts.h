@@ -14,12 +14,12 @@ struct GridAxis {
   std::string key;
   /// The last part of the key, or the full key if another key has the same last part.
   std::string label;
-  /// Without duplicates; numbers by size, names in the sweep's order.
+  /// The values without duplicates: numbers in ascending order, names in the sweep's order.
   std::vector<std::string> values;
   /// `values` as numbers; empty if any of them is not a number.
   std::vector<double> numbers;
 
-  /// Index into `values`.
+  /// Returns the index of `value` in `values`.
   [[nodiscard]] std::size_t position(const std::string& value) const;
 };
 
@@ -33,8 +33,8 @@ struct GridChart {
 };
 
 /// A heat map of the metric over the two axes with the most combinations of values, averaged over
-/// the other axes. A pair of axes is ignored if one has more than 20 values, or if at most half of
-/// its combinations exist, as when the axes are zipped or drawn together.
+/// the other axes. A pair of axes is ignored if one of them has more than 20 values, or if at most
+/// half of the combinations of the pair exist, as when the axes are zipped or drawn together.
 [[nodiscard]] GridChart grid_heat_map(const nlohmann::ordered_json& grid);
 
 /// Parallel coordinates: for each combination with a result, a line over all axes and the metric.

@@ -19,8 +19,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// The number of rows of a table that are visible at first, and the maximum number of rows: a page
-/// with more is slow to open.
+/// The number of rows of a table that are visible at first, and the maximum number of rows. A page
+/// with more rows is slow to open.
 constexpr std::size_t kShownRows = 50, kMaxRows = 1000;
 
 int count_of(const ordered_json& grid, const char* status) {

@@ -48,7 +48,8 @@ Occupancy occupancy(const std::vector<nlohmann::ordered_json>& records) {
     }
     if (session.slots == 0) continue;
     const bool by_task = event == "start" && record.value("slot", "") == kTaskSlot;
-    // A grid and a task never run the same trial at the same time, so the grid was killed earlier.
+    // If a task starts a trial that the grid seems to run, the grid was killed before, because a
+    // grid and a task never run the same trial at the same time.
     if (by_task && !session.running.contains(trial)) continue;
     if (!by_task) session.apply(event, trial, time, total);
     if (by_task || event == "finish") {

@@ -14,14 +14,14 @@ struct Occupancy {
   double wall_seconds = 0;
   /// Slot time available in that period.
   double slot_seconds = 0;
-  /// Slot time used by trials. If `precast grid` was killed, its trials count as running until its
-  /// last record.
+  /// Slot time used by trials. If `precast grid` was killed, its trials count as running until the
+  /// last record that it wrote.
   double busy_seconds = 0;
 };
 
 /// Computes the slot usage from the journal, to which a grid writes `{"event": "begin", "slots",
 /// "time"}` when it starts and `{"event": "finish", "time"}` when it ends. Tasks of a Slurm array
-/// have no slots and are not counted. @param records by time.
+/// have no slots and are not counted. @param records in the order of time.
 [[nodiscard]] Occupancy occupancy(const std::vector<nlohmann::ordered_json>& records);
 
 }  // namespace precast::tools

@@ -19,7 +19,7 @@ namespace {
 using nlohmann::ordered_json;
 
 /// Whether the trial was started, its end is not recorded, and a process holds its lock. The check
-/// itself holds the lock for a moment; a process that wants to train the trial at that moment
+/// itself holds the lock for a moment; a process that tries to train the trial at that moment
 /// retries.
 bool is_running(const Trial& trial, const TrialState& state) {
   const std::filesystem::path lock = trial.run_folder() / "lock";
@@ -31,7 +31,7 @@ bool is_running(const Trial& trial, const TrialState& state) {
   }
 }
 
-/// The last epoch of a run without a summary.
+/// Returns the last epoch in the log of a run without a summary; null if there is none.
 ordered_json last_epoch(const Trial& trial) {
   RunLog log(trial.run_folder());
   log.refresh();
@@ -115,8 +115,8 @@ std::vector<Group> gather(const Sweep& sweep, const ordered_json& trials) {
   return groups;
 }
 
-/// Combinations with results for all trials come first, then those with some results, then those
-/// without any.
+/// Sorts the combinations: first those with results for all trials, then those with some results,
+/// then those without any.
 void rank(std::vector<Group>& groups, bool maximise) {
   const auto kind = [](const Group& group) {
     return group.is_complete() ? 0 : group.results.empty() ? 2 : 1;

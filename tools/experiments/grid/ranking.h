@@ -10,7 +10,7 @@
 
 namespace precast::tools {
 
-/// All facts of a grid, for `--json` and its page: `{"folder", "metric", "maximise", "counts",
+/// Describes a grid for `--json` and its page: `{"folder", "metric", "maximise", "counts",
 /// "seconds", "wall_seconds", "slot_seconds", "busy_seconds" (occupancy.h), "shared_loaders" (with
 /// grid.share_loader; `{"samples_decoded", "samples_delivered", "decodes_saved"}`), "ranking",
 /// "trials"}`.
@@ -27,7 +27,7 @@ namespace precast::tools {
 /// The ranking as a text table, followed by shared_loaders_text().
 [[nodiscard]] std::string ranking_table(const nlohmann::ordered_json& grid);
 
-/// How many decodes shared loaders have saved; empty without them.
+/// Says how many decodes the shared loaders saved; empty if there were no shared loaders.
 [[nodiscard]] std::string shared_loaders_text(const nlohmann::ordered_json& grid);
 
 /// `2 done, 1 failed`.

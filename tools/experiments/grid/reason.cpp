@@ -12,7 +12,7 @@
 namespace precast::tools {
 namespace {
 
-/// The cause is searched for in this many bytes at the end of the output. It is shortened to
+/// The cause is searched for in the last kTail bytes of the output, and shortened to
 /// kMaxReasonBytes bytes.
 constexpr std::uintmax_t kTail = 8192;
 constexpr std::size_t kMaxReasonBytes = 300;

@@ -20,10 +20,10 @@ constexpr const char* kClassMetric = "top_1";
 constexpr std::string_view kBestKey = "validation.best_metric";
 constexpr std::string_view kMetricsKey = "validation.metrics";
 constexpr std::string_view kLossKey = "training.loss";
-/// If there are more combinations of these keys, their metrics are not compared.
+/// If these keys have more combinations, their metrics are not compared.
 constexpr std::size_t kMaxCombinations = 1000;
 
-/// The name in summary.json of a metric that the recipe lists.
+/// Returns the name that a metric listed in the recipe has in summary.json.
 std::string figure_of(const ConfigNode& listed) {
   const bool with_options = listed.kind == Kind::map && !listed.entries.empty();
   std::string name = with_options ? listed.entries[0].key : listed.scalar;

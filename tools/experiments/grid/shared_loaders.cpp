@@ -25,7 +25,7 @@ using nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
 constexpr const char* kLoaderFolder = "loaders";
-/// How long a loader waits for the rest of its cohort after the first trial has joined.
+/// How long a loader waits for the other trials of its cohort after the first trial has joined.
 constexpr int kJoinTimeoutS = 60;
 constexpr auto kMaxShutdownTime = std::chrono::seconds(5);
 
@@ -134,8 +134,8 @@ bool SharedLoaders::is_starting(Cohort& cohort) {
     if (Clock::now() - cohort.start < start_timeout_) return true;
     cohort.ready = true;
     log_warning(
-        "a loader process has not made its ring after {} s: {}. Its trials load their batches "
-        "themselves",
+        "expected a loader process to create its ring within {} s, got: {}. Its trials load their "
+        "batches themselves",
         std::chrono::duration<double>(start_timeout_).count(), first_error(cohort.output));
   }
   return false;
@@ -211,7 +211,8 @@ void SharedLoaders::ended(const Trial& trial) {
 void SharedLoaders::update() {
   for (auto cohort = cohorts_.begin(); cohort != cohorts_.end();) {
     const std::optional<ProcessEnd> end = cohort->process->poll();
-    // If prepare() is not called before the cohort is erased, is_starting() misses this failure.
+    // Recorded here too, because is_starting() misses the failure if prepare() is not called before
+    // the cohort is erased.
     if (end && !cohort->ready) failed_keys_.insert(cohort->loading_key);
     if (end && end->exit_code != 0 && !std::exchange(cohort->stopped, true))
       log_warning(

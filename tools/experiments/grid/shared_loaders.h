@@ -16,9 +16,9 @@
 
 namespace precast::tools {
 
-/// A key that is equal for trials that may load the same batches. It consists of all settings that
-/// can change batches. If trials with equal keys load different batches after all, some of them do
-/// not use the ring.
+/// Returns a key that is equal for trials that may load the same batches. It consists of all
+/// settings that can change batches. If trials with equal keys load different batches after all,
+/// some of them do not use the ring.
 [[nodiscard]] std::string loading_key_of(const Trial& trial);
 
 /// The trials of a sweep, reordered so that trials with the same loading_key_of() follow one
@@ -27,17 +27,18 @@ namespace precast::tools {
 
 /// Loader processes (`precast serve`) for the trials of a pool. Trials with the same
 /// loading_key_of() that start together form a cohort, which shares one loader. A trial that starts
-/// later, or again, gets the name of the ring as well; it loads its batches itself until it reaches
-/// the batches in the ring. Not thread-safe.
+/// later, or again, also receives the name of the ring. It loads its batches itself until it
+/// reaches the batches in the ring. Not thread-safe.
 class SharedLoaders {
  public:
   /// @param program `precast`. @param slots the slots of the pool. @param start_timeout how long a
-  /// loader may take to make its ring. If it takes longer, its trials start without waiting for it.
+  /// loader may take to create its ring. If it takes longer, its trials start without waiting for
+  /// it.
   SharedLoaders(const Sweep& sweep, std::filesystem::path program, const std::vector<Slot>& slots,
                 std::chrono::milliseconds start_timeout = std::chrono::seconds(120));
   SharedLoaders(const SharedLoaders&) = delete;
   SharedLoaders& operator=(const SharedLoaders&) = delete;
-  /// Ends the loaders; waits up to five seconds for them.
+  /// Asks the loaders to stop, waits for up to five seconds, and then kills them.
   ~SharedLoaders();
 
   /// See PoolWatcher. prepare() returns arguments that name the ring; they are empty if the trial
@@ -59,11 +60,11 @@ class SharedLoaders {
     std::unique_ptr<TrialProcess> process;
     std::chrono::steady_clock::time_point start;
     std::size_t size = 0;
-    /// Whether the ring accepts consumers, or the loader has taken too long to make it.
+    /// Whether the ring accepts consumers, or the loader has taken too long to create it.
     bool ready = false;
-    /// Number of trials that have joined at the start, at most `size`.
+    /// Number of trials that have joined, counted up to `size`.
     std::size_t members = 0;
-    /// All running trials that got the name of the ring.
+    /// All running trials that received the name of the ring.
     std::set<std::string> running = {};
     bool stopped = false;
   };
@@ -90,7 +91,7 @@ struct SharedDecodes {
   std::uint64_t decoded = 0;
   std::uint64_t delivered = 0;
 
-  /// Samples that the trials would have decoded in addition without shared loaders.
+  /// The number of additional samples that the trials would have decoded without shared loaders.
   [[nodiscard]] std::uint64_t saved() const {
     return delivered > decoded ? delivered - decoded : 0;
   }

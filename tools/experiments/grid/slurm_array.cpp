@@ -10,14 +10,14 @@
 namespace precast::tools {
 namespace {
 
-/// A value of an #SBATCH line. sbatch reads quotes and backslashes as a shell does.
+/// Quotes a value for an #SBATCH line. sbatch reads quotes and backslashes as a shell does.
 std::string sbatch_value(const std::string& text) {
   std::ostringstream value;
   value << std::quoted(text);
   return value.str();
 }
 
-/// `text` in a file name of sbatch, in which % begins a placeholder.
+/// Escapes `text` for a file name of sbatch, in which % begins a placeholder.
 std::string in_file_name(std::string text) {
   for (std::size_t at = text.find('%'); at != std::string::npos; at = text.find('%', at + 2))
     text.insert(at, 1, '%');

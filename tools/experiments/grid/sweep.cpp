@@ -55,7 +55,7 @@ void check_metric(const Origin& origin, std::string_view key, const std::string&
                                 metric));
 }
 
-/// The values of the file's keys, before trials are made from them.
+/// The values of the file's keys.
 struct Keys {
   std::string recipe;
   std::string folder;
@@ -264,8 +264,8 @@ bool is_maximised(const std::string& metric, const std::string& direction) {
   return direction == "auto" ? !is_smaller_better(metric) : direction == "max";
 }
 
-/// @param usual the metric of the trials, which is compared if the sweep ranks by a figure that
-/// epochs do not have.
+/// @param usual the metric of the trials, which is used if the sweep ranks by a figure that is not
+/// recorded for each epoch.
 EarlyStopOptions read_early_stop(const ConfigNode& node, const std::string& metric,
                                  const std::string& usual, const std::string& direction,
                                  Diagnostics& diagnostics) {
@@ -300,15 +300,16 @@ EarlyStopOptions read_early_stop(const ConfigNode& node, const std::string& metr
                                   options.metric));
   }
   if (!is_per_epoch(options.metric)) {
-    diagnostics.error(node.origin, "early_stop",
-                      fmt::format("expected a figure that each epoch has, such as val_loss, got {}",
-                                  options.metric));
+    diagnostics.error(
+        node.origin, "early_stop",
+        fmt::format("expected a figure that is recorded for each epoch, such as val_loss, got {}",
+                    options.metric));
   }
   return options;
 }
 
-/// Adds everything except the trials. @param axes including seeds. @param fixed the keys of `set`
-/// and of the command line.
+/// Fills in everything except the trials. @param axes including seeds. @param fixed the keys of
+/// `set` and of the command line.
 void add_keys(Sweep& sweep, const Keys& keys, const std::vector<SweepAxis>& axes,
               const std::vector<SweepAxis>& fixed, Diagnostics& diagnostics) {
   sweep.recipe = keys.recipe;

@@ -49,11 +49,12 @@ struct Sweep {
 [[nodiscard]] Sweep read_sweep(const std::filesystem::path& path,
                                const std::vector<Override>& overrides = {});
 
-/// The location in the sweep at which `key` of `trial` was given; the file itself if it was not
+/// Returns the location in the sweep at which `key` of `trial` was given, or the file if it was not
 /// given.
 [[nodiscard]] Origin origin_of(const Sweep& sweep, const Trial& trial, std::string_view key);
 
-/// The values of `sweep.varied`: trials with the same values are repetitions of one another.
+/// Returns the trial's values of the keys `sweep.varied`. Trials with the same values are
+/// repetitions of one another.
 [[nodiscard]] std::vector<std::string> group_of(const Sweep& sweep, const Trial& trial);
 
 }  // namespace precast::tools

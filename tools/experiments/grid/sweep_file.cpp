@@ -29,8 +29,8 @@ constexpr const char* kChecked = "checked";
 constexpr const char* kCheckedWithGpu = "checked_with_gpu";
 
 struct Dataset {
-  /// The key if all trials have the same dataset, because its files may be moved. For a value of an
-  /// axis, the files.
+  /// The key if all trials have the same dataset, because its files may be moved. If the dataset is
+  /// a value of an axis, its files.
   std::string name;
   std::string files;
   std::string file_names;  // dataset_names()
@@ -61,7 +61,7 @@ std::vector<Dataset> datasets_of(const Sweep& sweep) {
   return datasets;
 }
 
-/// The plug-ins of all trials, as plugin_hashes().
+/// The plug-ins of all trials, in the form of plugin_hashes().
 ordered_json plugins_of(const Sweep& sweep) {
   const auto axis = std::ranges::find(sweep.axes, "plugins", &SweepAxis::key);
   if (axis == sweep.axes.end()) return plugin_hashes(sweep.recipe, {});

@@ -14,21 +14,21 @@ namespace precast::tools {
 /// (check_trials()). Not thread-safe.
 class SweepFile {
  public:
-  /// Reads the file if it exists, and keeps a reference to `sweep`. @throws as check().
+  /// Reads the file if it exists, and keeps a reference to `sweep`. @throws the errors of check().
   explicit SweepFile(const Sweep& sweep);
 
   /// Checks that the recipe, the plug-ins and the datasets have not changed since the file was
   /// written or, if it did not exist, since the constructor read them. Each trial reads the
-  /// recipe's file when it starts, so this has to be called before every start.
+  /// recipe's file when it starts, so call this before every start.
   /// @throws ConfigError if the recipe or a plug-in has changed, or a dataset has another name or
   /// size; IoError if the recipe cannot be read.
   void check() const;
 
-  /// Records what the folder belongs to, if that is not recorded yet. @throws IoError
+  /// Writes the file if it does not exist or lacks any of these facts. @throws IoError
   void ensure_written();
 
-  /// Forgets the recorded checks if they were made in slots with a GPU and `slots` have none, or
-  /// the reverse.
+  /// Discards the recorded checks if they ran in slots with a GPU and `slots` have no GPU, or the
+  /// other way round.
   void discard_stale_checks(const std::vector<Slot>& slots);
   /// Whether a trial with the same settings was checked. @{
   [[nodiscard]] bool is_checked(const Trial& trial) const;

@@ -19,7 +19,8 @@ namespace {
 
 constexpr std::size_t kMaxTrials = 100'000;
 
-/// The readable part shows the settings that vary; the hash also covers the `fixed` settings.
+/// Returns a trial's id. Its readable part shows the settings that vary; its hash also covers the
+/// `fixed` settings.
 std::string id_of(const std::vector<Setting>& varied, const std::vector<Setting>& fixed) {
   std::vector<Setting> all = varied;
   all.insert(all.end(), fixed.begin(), fixed.end());
@@ -65,7 +66,7 @@ void add_trials(Sweep& sweep, const std::vector<SweepAxis>& fixed, const AxisPro
   if (sweep.trials.size() < count.value_or(0)) {
     log_warning(
         "{}: axes: expected {} different combinations of values, got {}, because some drawn values "
-        "are equal. Each of them is trained once",
+        "are equal. Each combination is trained once",
         sweep.path.string(), *count, sweep.trials.size());
   }
 }

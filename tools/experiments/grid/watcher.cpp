@@ -133,8 +133,8 @@ std::optional<std::string> GridWatcher::trial_to_resume() {
       stopped.push_back(trial.id);
   }
   std::optional<std::string> resumed = early_stop_.trial_to_resume(stopped);
-  // EarlyStop::trial_to_resume() has already marked the rung as passed, so the rung passed before
-  // is assumed to be the one below. It is recorded before the trial starts.
+  // EarlyStop::trial_to_resume() has already marked the rung as passed, so the rung below is
+  // assumed to be the last one that was recorded. The new rung is recorded before the trial starts.
   if (resumed) record_passed_rung(*resumed, early_stop_.passed(*resumed) - 1);
   return resumed;
 }

@@ -43,10 +43,10 @@ class GridWatcher final : public PoolDisplay {
   std::optional<std::string> trial_to_resume() override;
 
  private:
-  /// Reads new lines of a trial's log, and reports all epochs of the log to the rule. PoolDisplay
-  /// may have read new epochs before.
+  /// Reads new lines of a trial's log, and reports all epochs of the log to the rule, because
+  /// PoolDisplay may already have read some new ones.
   void report(const Trial& trial);
-  /// Records whether `trial` has passed a rung since `before`.
+  /// Records the rung that `trial` has passed, if it is above `before`.
   void record_passed_rung(const std::string& trial, int before);
   void write_page();
 

@@ -28,7 +28,7 @@ bool is_about_files(std::string_view fact) {
   return std::ranges::find(kFileFacts, fact) != std::ranges::end(kFileFacts);
 }
 
-/// Adds the names of the datasets, by key, and the sizes of those whose size is known.
+/// Adds the names of the datasets, by key, and their sizes if they are known.
 void add_datasets(const Trial& trial, ordered_json& facts) {
   Diagnostics ignored;  // the trial reports mistakes in the recipe
   const ConfigNode recipe = read_recipe_file(trial.recipe, ignored).sections;
@@ -51,9 +51,9 @@ ordered_json facts_of(const Trial& trial) {
   return facts;
 }
 
-/// Describes the first dataset with another name or size, or the first plug-in with another
-/// content; empty if there is none. A file in another folder is the same dataset. Earlier versions
-/// did not record these facts.
+/// Describes the first dataset with another name or size, or the first plug-in with other contents;
+/// empty if there is none. A file in another folder is the same dataset. Earlier versions did not
+/// record these facts.
 std::string changed_file(const ordered_json& before, const ordered_json& now) {
   for (const char* fact : kFileFacts) {
     if (!before.contains(fact)) continue;
@@ -77,7 +77,7 @@ std::string change_since(const ordered_json& before, const Trial& trial) {
   keys.update(now);
   for (const auto& [key, value] : keys.items()) {
     if (is_about_files(key) || text(before, key) == text(now, key)) continue;
-    // Earlier versions recorded more of these keys.
+    // Earlier versions also recorded keys that change no results.
     if (!changes_results({key, ""})) continue;
     if (key == kRecipe) return fmt::format("the recipe {} has changed", trial.recipe.string());
     return fmt::format("{} was {} and is now {}", key, text(before, key), text(now, key));

@@ -20,12 +20,12 @@ class JobFile {
   /// Reads the file if it exists. @throws ConfigError if it is not a JSON object.
   explicit JobFile(const std::filesystem::path& folder);
 
-  /// @throws ConfigError naming the trial and the difference if the trial was started with another
-  /// recipe, other keys, other plug-ins, or datasets of another name or size.
+  /// Checks that a trial that was started before still has the same recipe, keys, plug-ins and
+  /// datasets (name and size). @throws ConfigError naming the trial and the difference
   void check(const Trial& trial) const;
   /// Whether the trial was started with another recipe, or its recipe cannot be read any more.
   [[nodiscard]] bool has_other_recipe(const Trial& trial) const;
-  /// Remembers the present recipes, keys, plug-ins and datasets of these trials for record_start().
+  /// Stores the current recipes, keys, plug-ins and datasets of these trials for record_start().
   void snapshot(const std::vector<Trial>& trials);
   /// Records a trial at its first start. Call it before every start, because each start reads the
   /// recipe's file again. @pre snapshot() was called with the trial. @throws ConfigError naming the

@@ -116,8 +116,8 @@ std::string projection_markdown(const ResultTable& table, const std::string& car
   std::string out = fmt::format(
       "# Projection: {}\n\n"
       "**Not measured.** Minutes of training steps on {}, computed with the cost model of `precast "
-      "bench step --model-cost`, without evaluation and as if data were always ready. `fused`: "
-      "with fused kernels. {}\n\n"
+      "bench step --model-cost`, without evaluation, and assuming that data is always ready. "
+      "`fused`: with fused kernels. {}\n\n"
       "| row | model | GPUs | projected minutes | fused | published minutes | published on |\n"
       "| --- | --- | --- | --- | --- | --- | --- |\n",
       markdown_cell(table.title), find_card(card).title,

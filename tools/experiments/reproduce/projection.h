@@ -23,10 +23,10 @@ struct ProjectedRow {
   nlohmann::ordered_json sizes{};
 };
 
-/// @param train_images the size of the training set, before data.subset and data.repeats of the
-/// row. @param cost the JSON of `bench step --model-cost` for one card. @throws ConfigError if the
-/// row has a data.filter, because the number of samples that it selects is not known, or a
-/// data.subset that goes beyond `train_images` samples.
+/// Computes the training time of a row. @param train_images the size of the training set, before
+/// data.subset and data.repeats of the row. @param cost the JSON of `bench step --model-cost` for
+/// one card. @throws ConfigError if the row has a data.filter, because the number of samples that
+/// it selects is not known, or a data.subset that goes beyond `train_images` samples.
 [[nodiscard]] ProjectedRow project_row(const TableRow& row, std::int64_t train_images,
                                        const nlohmann::ordered_json& cost);
 
@@ -41,7 +41,7 @@ struct ProjectedRow {
                                                      const std::filesystem::path& program,
                                                      const std::filesystem::path& folder);
 
-/// The projection as Markdown, labelled as a projection, and as JSON. @{
+/// Returns the projection as Markdown or as JSON, labelled as a projection. @{
 [[nodiscard]] std::string projection_markdown(const ResultTable& table, const std::string& card,
                                               const std::vector<ProjectedRow>& rows);
 [[nodiscard]] nlohmann::ordered_json projection_json(const ResultTable& table,

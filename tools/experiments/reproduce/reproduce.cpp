@@ -51,7 +51,7 @@ Arguments make_arguments() {
       "folder", po::value<std::string>()->value_name("FOLDER"),
       "folder of the runs and the table; default: runs/<name of the table's folder>")(
       "at-once", po::value<std::int64_t>()->default_value(1),
-      "number of training runs at the same time; each gets its share of the GPUs and cores")(
+      "number of training runs at the same time; each uses an equal share of the GPUs and cores")(
       "project", po::value<std::string>()->value_name("CARD"),
       "instead of training, estimate the minutes on a card with a cost model; a100_40gb, "
       "a100_80gb, h100, h200 or v100; written to projection.md and projection.json")(
@@ -101,8 +101,8 @@ class Reproduction {
                     : "runs" / std::filesystem::absolute(options.text("TABLE.yaml"))
                                    .parent_path()
                                    .filename()) {
-    // The first seed of every row comes first, so that an interrupted table has all rows, only with
-    // fewer seeds.
+    // The first seed of every row comes first, so that an interrupted table has results for all
+    // rows, with fewer seeds.
     for (std::int64_t seed = 0; seed < seeds_; ++seed) {
       for (const TableRow* row : chosen_)
         trials_.push_back(make_row_trial(*row, seed, settings_, folder_));
@@ -114,9 +114,9 @@ class Reproduction {
   /// The number of rows to train. The first rows() trials are the first seeds of these rows.
   [[nodiscard]] std::size_t rows() const { return chosen_.size(); }
 
-  /// @throws ConfigError if any run that the table would show was started with another recipe, or
-  /// with other plug-ins, datasets or keys. In rows that this command does not train, other keys of
-  /// the command line are accepted, because the table lists them.
+  /// Checks the runs that the table would show. @throws ConfigError if one of them was started with
+  /// another recipe, or with other plug-ins, datasets or keys. In rows that this command does not
+  /// train, other keys of the command line are accepted, because the table lists them.
   void check(const JobFile& job_file) const {
     for (const Trial& trial : trials_) job_file.check(trial);
     for (const RowTrials& row : shown(job_file)) {
@@ -131,8 +131,8 @@ class Reproduction {
     }
   }
 
-  /// read_table() has checked the settings of rows. @throws ConfigError if a row would only
-  /// evaluate because of its recipe or of the command line
+  /// @throws ConfigError if a row would only evaluate because of its recipe or of the command line.
+  /// read_table() has already checked the settings of rows.
   void check_not_eval_only(const std::vector<Override>& overrides) const {
     Diagnostics diagnostics;
     const auto given = std::find_if(overrides.rbegin(), overrides.rend(),
@@ -149,7 +149,7 @@ class Reproduction {
     diagnostics.throw_if_errors();
   }
 
-  /// Warns if runs that the table shows were started with another recipe.
+  /// Warns if any run that the table shows was started with another recipe.
   void warn_if_changed(const JobFile& job_file) const {
     std::vector<std::string> changed;
     for (const RowTrials& row : shown(job_file)) {
@@ -188,7 +188,7 @@ class Reproduction {
   }
 
  private:
-  /// The chosen rows, and the rows that earlier commands have begun in this folder.
+  /// Returns the chosen rows, and the rows that earlier commands started in this folder.
   [[nodiscard]] std::vector<RowTrials> shown(const JobFile& job_file) const {
     std::vector<RowTrials> rows;
     for (const TableRow& row : table_.rows) {

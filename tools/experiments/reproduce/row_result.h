@@ -36,7 +36,7 @@ struct RowResult {
   std::vector<SeedRun> runs;
 
   /// Mean and interval of a figure of summary.json over the finished runs; nothing if no run has
-  /// it.
+  /// this figure.
   [[nodiscard]] std::optional<MeanInterval> figure(const char* key) const;
   /// Minutes of training and evaluation together, because published times include both.
   [[nodiscard]] std::optional<MeanInterval> minutes() const;

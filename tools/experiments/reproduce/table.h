@@ -42,7 +42,7 @@ struct TableRow {
   /// One entry for each source. The first one is compared with the results.
   std::vector<PublishedFigures> published{};
 
-  /// The first entry of `published`; without figures if there is none.
+  /// Returns the first entry of `published`, or an empty value if there is none.
   [[nodiscard]] PublishedFigures compared_with() const {
     return published.empty() ? PublishedFigures{} : published.front();
   }

@@ -27,7 +27,7 @@ std::vector<std::string> models_of(const std::vector<RowResult>& results) {
 }
 
 ScatterSeries our_series(const std::vector<RowResult>& results, const std::string& model) {
-  ScatterSeries series{.label = "precast, here", .colour = kOurColour, .joined = true};
+  ScatterSeries series{.label = "precast, this machine", .colour = kOurColour, .joined = true};
   for (const RowResult& result : results) {
     const auto top_1 = result.figure("top_1");
     const auto minutes = result.minutes();
@@ -132,7 +132,7 @@ HtmlFigure best_figure(const std::vector<RowResult>& results) {
   return {figure_text(best, 4), "best top-1 here", note};
 }
 
-/// Nothing if no row has a published top-1 accuracy.
+/// Returns nothing if no row has a published top-1 accuracy.
 std::optional<HtmlFigure> best_published_figure(const std::vector<RowResult>& results) {
   std::optional<double> best;
   std::string note;
@@ -183,7 +183,7 @@ std::vector<FigurePair> compare(const RowResult& result) {
           {"minutes", minutes_text(result.minutes()), minutes_text(theirs.minutes)}};
 }
 
-/// Which of the figures of compare() are published for any row.
+/// For each figure of compare(), whether it is published for any row.
 std::vector<bool> published_figures(const std::vector<RowResult>& results) {
   std::vector<bool> published(3, false);
   for (const RowResult& result : results) {

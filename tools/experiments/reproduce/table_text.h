@@ -20,15 +20,15 @@ inline constexpr const char* kNoFigure = "-";
 /// `0.7376`; `-` if there is no figure.
 [[nodiscard]] std::string figure_text(const std::optional<double>& figure, int digits);
 
-/// Minutes as figure_text(), with one decimal place; below one minute with two significant digits,
-/// but at most four decimal places: `2.5`, `0.50`, `0.017`. @{
+/// Formats minutes like figure_text(), with one decimal place or, below one minute, with two
+/// significant digits and at most four decimal places: `2.5`, `0.50`, `0.017`. @{
 [[nodiscard]] std::string minutes_text(const std::optional<MeanInterval>& minutes);
 [[nodiscard]] std::string minutes_text(const std::optional<double>& minutes);
 /// @}
 
-/// How the runs of a row differ from the published runs, judged by the first run that has started:
-/// hardware, number of training images, and keys that can change results (except training.seed) and
-/// are not the row's own settings. One line for each of the three that differs.
+/// Says how the runs of a row differ from the published runs, based on the first run that has
+/// started. There are up to three lines: hardware, number of training images, and keys that can
+/// change results (except training.seed) and are not the row's own settings.
 [[nodiscard]] std::vector<std::string> differences(const ResultTable& table,
                                                    const RowResult& result);
 
@@ -44,7 +44,7 @@ struct Difference {
 /// differences, other systems and sources.
 [[nodiscard]] std::string table_markdown(const ResultTable& table,
                                          const std::vector<RowResult>& results);
-/// The facts of table_markdown() and each seed's figures, as JSON.
+/// The contents of table_markdown() and each seed's figures, as JSON.
 [[nodiscard]] nlohmann::ordered_json table_json(const ResultTable& table,
                                                 const std::vector<RowResult>& results);
 

@@ -38,7 +38,8 @@ struct DryRunResult {
   int exit_code = 0;
   std::string errors;
   std::size_t output_bytes = 0;
-  /// The JSON that it printed; null if that is not an object, or longer than kMaxBytes.
+  /// The JSON object that the dry run printed; null if it printed something else, or more than
+  /// kMaxBytes.
   ordered_json plan;
 };
 
@@ -109,7 +110,7 @@ UnreadTexts unread_by_all(const std::vector<DryRunResult>& findings) {
   return unread;
 }
 
-/// While it exists, the programs that this process starts see only the GPUs of a slot.
+/// While an object exists, the programs that this process starts see only the GPUs of a slot.
 class ScopedVisibleGpus {
  public:
   explicit ScopedVisibleGpus(const Slot& slot) {
@@ -144,8 +145,8 @@ DryRunResult dry_run(const Trial& trial, const std::filesystem::path& program) {
   return finding;
 }
 
-/// The findings of all dry runs, in the order of the trials. After a request to stop (StopSignals),
-/// some are empty.
+/// Returns the results of all dry runs, in the order of the trials. After a request to stop
+/// (StopSignals), some are empty.
 std::vector<DryRunResult> dry_run_all(const std::vector<const Trial*>& trials,
                                       const DryRunOptions& options) {
   std::vector<DryRunResult> findings(trials.size());
@@ -204,7 +205,7 @@ std::vector<std::string> unique_messages(const std::vector<TrialProblem>& proble
   return messages;
 }
 
-/// @throws DeviceError or ConfigError, as check_by_dry_run().
+/// @throws DeviceError or ConfigError (see check_by_dry_run())
 [[noreturn]] void reject(const std::vector<TrialProblem>& problems, const TextOf& text) {
   const std::string all = fmt::format("{}", fmt::join(unique_messages(problems, text), "\n"));
   if (std::ranges::all_of(problems, [](const TrialProblem& problem) {

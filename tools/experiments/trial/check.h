@@ -36,8 +36,8 @@ struct DryRunOptions {
   /// of them see the GPUs of the first slot, because no slot has fewer.
   std::vector<Slot> slots;
   UnreadSettings unread = UnreadSettings::reject;
-  /// Empty: only the given trials are checked. If it returns nothing, keys without effect are only
-  /// warnings.
+  /// If this is empty, only the given trials are checked. If it returns nothing, keys without
+  /// effect are only warnings.
   FurtherTrials further = {};
   /// Whether the trials will be trained on this host. Otherwise, too few GPUs are only a warning,
   /// because the other host may have more.

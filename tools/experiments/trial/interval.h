@@ -12,7 +12,8 @@ struct MeanInterval {
   int count = 0;
 };
 
-/// @param values finite; if empty, all results are zero.
+/// Computes the mean of `values` and its interval. All members are 0 if there are no values.
+/// @param values finite
 [[nodiscard]] MeanInterval mean_interval(std::span<const double> values);
 
 }  // namespace precast::tools

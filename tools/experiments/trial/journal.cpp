@@ -26,7 +26,7 @@ std::int64_t complete_lines_bytes(const std::filesystem::path& path) {
   return bytes.rend() - end;
 }
 
-/// A record, and the time by which the records of several files are merged.
+/// A record, and its time for merging the records of several files.
 struct TimedRecord {
   double time;
   ordered_json record;

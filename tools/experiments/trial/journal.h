@@ -16,10 +16,10 @@ namespace precast::tools {
 /// `{"event": "start", "trial", "attempt", "slot", "output_bytes", "time"}` before a process is
 /// started (`output_bytes`: the size of the run folder's file `output` at that time), and
 /// `{"event": "end", "trial", "attempt", "status", "exit_code", "signal", "failure", "seconds",
-/// "cpu_seconds", "figures", "settings", "time"}` after it has ended; `figures` only if it is done.
-/// If no job saw the end, the record has `"end_unseen": true`, and unknown values are missing.
-/// Times are Unix seconds. Jobs add their own events (grid/occupancy.h, grid/watcher.h). Not
-/// thread-safe.
+/// "cpu_seconds", "figures", "settings", "time"}` after it has ended; `figures` only if the trial
+/// is done. If no job saw the end, the record has `"end_unseen": true`, and unknown values are
+/// missing. Times are Unix seconds. Jobs add their own events (grid/occupancy.h, grid/watcher.h).
+/// Not thread-safe.
 class Journal {
  public:
   /// Creates the file if it is missing; removes an incomplete last line that a crash left.
@@ -36,9 +36,10 @@ class Journal {
   int fd_;
 };
 
-/// The records of all files `results*.jsonl` in `folder`, by time; those of one file in its order,
-/// even if the clock was set back. Complete lines that are not JSON objects are skipped with a
-/// warning. An incomplete last line is ignored: a crash truncated it, or it is still being written.
+/// Returns the records of all files `results*.jsonl` in `folder`, sorted by time. The records of
+/// one file keep their order, even if the clock was set back. Complete lines that are not JSON
+/// objects are skipped with a warning. An incomplete last line is ignored: a crash truncated it, or
+/// it is still being written.
 /// @param warns false for callers that read the records repeatedly.
 [[nodiscard]] std::vector<nlohmann::ordered_json> read_journals(const std::filesystem::path& folder,
                                                                 bool warns = true);
@@ -60,16 +61,17 @@ struct TrialState {
   TrialStatus status = TrialStatus::waiting;
   /// Number of processes started so far.
   int starts = 0;
-  /// Number of processes that ended with a failure that may be temporary.
+  /// Number of processes that failed for a reason that may be temporary.
   int failures = 0;
-  /// What the last process has printed starts at this position of the run folder's file `output`.
+  /// The position in the run folder's file `output` at which the output of the last process starts.
   std::uintmax_t output_begin = 0;
   /// The exit code of the last recorded end.
   int exit_code = 0;
   /// Wall-clock and processor time, summed over all starts with a recorded end.
   double seconds = 0;
   double cpu_seconds = 0;
-  /// Time of the last start in Unix seconds; 0 if its end is recorded, or if there was none.
+  /// Time of the last start in Unix seconds; 0 if its end is recorded, or if the trial was never
+  /// started.
   double open_since = 0;
   /// summary.json of a finished trial.
   nlohmann::ordered_json figures;

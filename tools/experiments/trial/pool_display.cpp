@@ -23,7 +23,7 @@ std::string figure_text(const ordered_json& figures, const std::string& key) {
   return fmt::format("{}", found->get<double>());
 }
 
-/// Whether the trial failed for a reason for which every trial would fail: recipe or program.
+/// Whether the trial failed because of its recipe or program, so that every trial would fail.
 bool is_fatal(const ordered_json& record) {
   return classify_exit(record.value("exit_code", 0), record.value("signal", 0)) ==
          TrialOutcome::fatal;

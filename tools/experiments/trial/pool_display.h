@@ -20,14 +20,14 @@ namespace precast::tools {
 [[nodiscard]] std::vector<std::string> fit_terminal(std::vector<std::string> lines,
                                                     std::size_t rows, std::size_t columns);
 
-/// What a pool does at the moment.
+/// The current load of a pool.
 struct PoolLoad {
   std::size_t slots = 1;
   std::size_t running = 0;
   std::size_t waiting = 0;
 };
-/// `9 trials: 3 done, 2 running, 4 waiting, about 1:05 left`. @param states may have results of
-/// other trials, such as those that are no longer in a sweep; they do not count.
+/// `9 trials: 3 done, 2 running, 4 waiting, about 1:05 left`. @param states may also contain other
+/// trials, such as those that are no longer in a sweep; these do not count.
 [[nodiscard]] std::string pool_headline(std::span<const Trial> trials,
                                         const std::map<std::string, TrialState>& states,
                                         const PoolLoad& load);

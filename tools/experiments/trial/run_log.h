@@ -9,7 +9,7 @@
 
 namespace precast::tools {
 
-/// The epochs so far in the `log` of a run that may still be in progress. A run that is resumed
+/// The epochs in the `log` of a run so far; the run may still be in progress. A run that is resumed
 /// truncates its log to the checkpoint, and then writes the later epochs again. Not thread-safe.
 class RunLog {
  public:

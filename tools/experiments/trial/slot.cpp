@@ -18,7 +18,7 @@
 namespace precast::tools {
 namespace {
 
-/// The names of a folder's entries; none if the folder does not exist.
+/// Returns the names of a folder's entries; empty if the folder does not exist.
 std::vector<std::string> entries_of(const std::filesystem::path& folder) {
   std::vector<std::string> names;
   std::error_code none;

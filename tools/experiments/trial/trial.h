@@ -18,8 +18,8 @@ struct Setting {
   std::string value;
 };
 
-/// A value from a YAML file as it is given on a command line: scalars as written, lists and maps in
-/// flow style.
+/// Returns a value from a YAML file in the form for a command line: scalars as written, lists and
+/// maps in flow style.
 [[nodiscard]] std::string setting_text(const ConfigNode& value);
 
 /// One training run that is part of a larger job: a recipe with some keys set, under a name that
@@ -38,33 +38,34 @@ struct Trial {
   [[nodiscard]] std::vector<std::string> train_arguments() const;
 };
 
-/// The value of `key` (`section.name`) in `settings` or, if they do not have it, in the sections of
-/// a recipe; null if neither has it.
+/// Returns the value of `key` (`section.name`) in `settings` or, if they do not contain it, in the
+/// sections of a recipe; null if neither contains it.
 [[nodiscard]] ConfigNode value_of(std::string_view key, const ConfigNode& recipe,
                                   const std::vector<Setting>& settings);
 
 /// The keys that name datasets.
 inline constexpr std::string_view kDatasetKeys[] = {"data.train_dataset", "data.val_dataset"};
 /// The size of all files of a dataset together. @param files the value of one of kDatasetKeys.
-/// @return nothing if there are no files, or if the size of one is unknown, such as that of a URL.
+/// @return nothing if there are no files, or if the size of a file is unknown, as for a URL.
 [[nodiscard]] std::optional<std::uintmax_t> dataset_bytes(const ConfigNode& files);
 
 /// The files of a dataset without their folders, which may differ from host to host.
 [[nodiscard]] std::string dataset_names(const ConfigNode& files);
 
-/// A hash of the recipe's file, to check whether results belong to the recipe. @throws IoError
+/// Returns a hash of the recipe's file, to check whether results belong to the recipe. @throws
+/// IoError
 [[nodiscard]] std::string recipe_hash(const std::filesystem::path& recipe);
 
-/// The plug-ins of a recipe with these settings: `{file: hash}`, with the files as the recipe names
-/// them and the hashes that runs record as plugins.xxh3. Files that cannot be read are left out:
-/// the trials report them. @throws IoError if the recipe cannot be read.
+/// Returns the plug-ins of a recipe with these settings as `{file: hash}`. The files are named as
+/// in the recipe; the hashes are those that runs record as plugins.xxh3. Files that cannot be read
+/// are left out: the trials report them. @throws IoError if the recipe cannot be read.
 [[nodiscard]] nlohmann::ordered_json plugin_hashes(const std::filesystem::path& recipe,
                                                    const std::vector<Setting>& settings);
 
-/// If this key is true, a run only evaluates.
+/// If this key is true, a run evaluates instead of training.
 inline constexpr std::string_view kEvalOnlyKey = "training.eval_only";
-/// Reports an error if kEvalOnlyKey is true in a trial: an evaluation writes no results that a job
-/// can read. @param value the value of the key; the error is reported at its origin.
+/// Reports an error if kEvalOnlyKey is true in a trial, because an evaluation writes no results
+/// that a job can read. @param value the value of the key; the error is reported at its origin.
 void reject_eval_only(const ConfigNode& value, Diagnostics& diagnostics);
 
 /// The path of the running program, which can be called as `precast train`.
@@ -83,7 +84,7 @@ enum class TrialOutcome {
   done,
   /// Preempted with a checkpoint (85); the trial has to be started again to continue.
   preempted,
-  /// NaN or infinity (12): a valid result.
+  /// The loss became NaN or infinite (12). This is a valid result.
   diverged,
   /// A failure that may be temporary: signals (also as 128 + N), codes 5, 6, 10, 11, 13 and 14.
   retry,
@@ -94,18 +95,18 @@ enum class TrialOutcome {
 };
 /// @param signal the signal that killed the process; 0: none.
 [[nodiscard]] TrialOutcome classify_exit(int exit_code, int signal);
-/// How the process of a trial without a result has ended: `exit code 5`; `killed by SIGKILL` (128 +
-/// N: signal N killed it or one of its ranks); `ended without summary.json` for exit code 0.
+/// Says how the process of a trial without a result has ended: `exit code 5`; `killed by SIGKILL`
+/// (128 + N: signal N killed it or one of its ranks); `ended without summary.json` for exit code 0.
 [[nodiscard]] std::string exit_text(int exit_code);
 
-/// The figures of a finished run: summary.json without the figures of each class. Nothing if the
-/// run has not finished.
+/// Returns the figures of a finished run: summary.json without the figures of each class. Nothing
+/// if the run has not finished.
 [[nodiscard]] std::optional<nlohmann::ordered_json> read_summary(
     const std::filesystem::path& run_folder);
 
-/// A value of a figure: an accuracy (`top_K`) with four decimal places; any other figure, such as a
-/// loss or images per second, as an integer if it is at least 1000, otherwise with four significant
-/// digits.
+/// Formats a figure for tables. Accuracies (`top_K`) get four decimal places. Other figures, such
+/// as a loss or images per second, are rounded to integers if they are at least 1000, otherwise to
+/// four significant digits.
 [[nodiscard]] std::string format_figure(double value, std::string_view figure);
 
 }  // namespace precast::tools

@@ -19,8 +19,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// The maximum number of starts of a trial that ends with 85 each time although this job did not
-/// ask it to stop, because something else preempts it.
+/// The maximum number of starts of a trial that is preempted again and again: it exits with code
+/// 85, although this job did not ask it to stop.
 constexpr int kMaxStarts = 1000;
 constexpr int kPollIntervalMs = 200;
 constexpr std::chrono::milliseconds kNoPause{0};

@@ -46,13 +46,14 @@ struct RunningTrial {
 struct NextStart {
   const Trial& trial;
   const Slot& slot;
-  /// Number of other free slots, and the other trials that could start now or within a second.
+  /// Number of other free slots, and the other trials that can start now or within a second.
   std::size_t free_slots = 0;
   std::vector<const Trial*> waiting = {};
 };
 
 /// Receives the events of a TrialPool, and decides when trials start and whether they are stopped
-/// early. The default implementations only print messages.
+/// early. By default, trials start immediately and are never stopped early, and messages are
+/// logged.
 class PoolWatcher {
  public:
   virtual ~PoolWatcher();
@@ -73,15 +74,15 @@ class PoolWatcher {
   virtual bool should_stop(const Trial& /*trial*/) { return false; }
   /// Shows a message to the user.
   virtual void show_message(const std::string& text);
-  /// Called when a slot is free. @return the id of a stopped trial that should continue after all;
-  /// nothing if there is none.
+  /// Called when a slot is free. @return the id of a stopped trial that should continue; nothing if
+  /// there is none.
   virtual std::optional<std::string> trial_to_resume() { return std::nullopt; }
 };
 
 /// Runs trials in slots, in the given order, until each has a result. It records every start and
 /// end in a journal. If the pool is killed and restarted, it therefore continues where it stopped,
-/// without running a trial twice or losing a result. The run folder of each trial gets two more
-/// files: `output`, with everything that the trial prints, and `lock`, which prevents two pools
+/// without running a trial twice or losing a result. It adds two files to the run folder of each
+/// trial: `output`, with everything that the trial prints, and `lock`, which prevents two pools
 /// from running the same trial. If a run finished while no pool was running, its result is taken
 /// from its summary.json.
 ///
@@ -96,11 +97,11 @@ class TrialPool {
             PoolWatcher& watcher);
 
   /// Runs the trials whose status is `waiting`. @return done; failed if a trial has failed; usage
-  /// if a trial failed for a reason for which all trials would fail (running trials are then
-  /// stopped, and no further trial starts); preempted after a signal. @throws IoError if the
-  /// journal cannot be written, and whatever the watcher's starting(), should_stop() and
-  /// trial_to_resume() throw; running trials first save and end. Other exceptions of the watcher
-  /// become warnings.
+  /// if a trial failed in a way in which all trials would fail (running trials are then stopped,
+  /// and no further trial starts); preempted after a signal. @throws IoError if the journal cannot
+  /// be written, and the exceptions of the watcher's starting(), should_stop() and
+  /// trial_to_resume(); in both cases, running trials first save and end. Other exceptions of the
+  /// watcher become warnings.
   ExitCode run(std::span<const Trial> trials);
 
  private:

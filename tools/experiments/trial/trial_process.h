@@ -24,14 +24,14 @@ struct ProcessEnd {
 
 /// A program that runs in a slot. It is bound to the slot's cores and GPU, and its output is
 /// appended to a file. The program leads its own process group, so that a terminal's Ctrl-C reaches
-/// only the parent, which then asks the program to stop. The program gets SIGKILL when the thread
-/// that started it ends, so that no trial continues unnoticed if the parent is killed. Not
+/// only the parent, which then asks the program to stop. The program receives SIGKILL when the
+/// thread that started it ends, so that no trial continues unnoticed if the parent is killed. Not
 /// thread-safe.
 class TrialProcess {
  public:
-  /// Starts `command[0]` (a path; PATH is not searched). Exit code 127 means that it could not be
-  /// started; the reason is in the output. @param lock_fd the descriptor of a FileLock, which the
-  /// program inherits, so that the lock is held as long as the program runs; -1: none.
+  /// Starts `command[0]` (a path; PATH is not searched). Exit code 127 means that the program could
+  /// not be started; the reason is in the output. @param lock_fd the descriptor of a FileLock,
+  /// which the program inherits, so that the lock is held as long as the program runs; -1: none.
   /// @throws IoError
   TrialProcess(const std::vector<std::string>& command, const Slot& slot,
                const std::filesystem::path& output, int lock_fd);

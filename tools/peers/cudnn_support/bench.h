@@ -18,8 +18,9 @@ struct Measured {
   /// The largest error of a channel's sum, relative to sqrt(n * sum of squares), and of a channel's
   /// sum of squares, relative to this sum. Absent if the graph computes no sums.
   std::optional<double> sum_error, squares_error;
-  /// A sum of n values with mean 0 is only about sqrt(n) times as large as one value, so a larger
-  /// tolerance would accept a sum of 0. Rounding to half gives errors of about 1e-6.
+  /// Whether the sums are wrong. A sum of n values with mean 0 is only about sqrt(n) times as large
+  /// as one value, so a larger tolerance would accept a sum of 0. Rounding to half gives errors of
+  /// about 1e-6.
   bool sums_differ() const {
     return !(sum_error.value_or(0) <= 1e-4) || !(squares_error.value_or(0) <= 1e-2);
   }
@@ -63,7 +64,7 @@ class Bench {
     return result;
   }
 
-  /// The speed of a copy within the GPU's memory: bytes read plus bytes written, in GB/s.
+  /// Measures the speed of a copy within the GPU's memory: bytes read plus bytes written, in GB/s.
   double copy_gb_per_s(std::size_t bytes) {
     const Buffer from(bytes), to(bytes);
     noise_.fill_halves(from, 1.0f);
@@ -98,7 +99,7 @@ class Bench {
     return result.is_good();
   }
 
-  /// Compares the sums of the first channels with sums made on the host.
+  /// Compares the sums of the first channels with sums that the host computes.
   static void check_sums(const Sums& sums, const Tensors& tensors, Measured& result) {
     constexpr std::size_t kChannels = 4, kRow = kChannels * sizeof(_Float16);
     const auto dims = sums.of->get_dim();
@@ -129,7 +130,7 @@ class Bench {
     }
   }
 
-  /// NaN counts as the largest error.
+  /// Sets `most` to `error` if that is larger. NaN counts as the largest error.
   static void raise(std::optional<double>& most, double error) {
     if (!std::isnan(*most) && !(error <= *most)) most = error;
   }

@@ -5,8 +5,9 @@
 
 namespace cudnn_graphs {
 
-/// @param scaled_input whether the input first goes through scale, bias and ReLU, which is the
-/// batch norm of the layer before. @param sums whether to compute the sums for the next batch norm
+/// Builds a convolution. @param scaled_input whether scale, bias and ReLU, which are the batch norm
+/// of the preceding layer, are applied to the input first. @param sums whether to compute the sums
+/// for the next batch norm
 inline void forward(Net& net, const Convolution& of, bool scaled_input, bool sums) {
   Tensor x = net.images(of.in, of.size);
   if (scaled_input) x = net.relu(net.scale_bias(x, of.in, net.type()));
@@ -14,8 +15,8 @@ inline void forward(Net& net, const Convolution& of, bool scaled_input, bool sum
   if (sums) net.statistics(y);
 }
 
-/// The gradient of a convolution's input. @param fused whether ReLU's gradient and the sums for the
-/// gradient of batch norm follow
+/// Builds the gradient of a convolution's input. @param fused whether ReLU's gradient and the sums
+/// for the gradient of batch norm follow
 inline void data_gradient(Net& net, const Convolution& of, bool fused) {
   const Tensor gradient = net.images(of.out, of.output_size());
   const Tensor dx =
@@ -36,8 +37,8 @@ inline void data_gradient(Net& net, const Convolution& of, bool fused) {
   net.set_sums({dy, sums[1], nullptr});
 }
 
-/// The gradient of a convolution's filter. @param fused whether scale, bias and ReLU come before,
-/// so that the activation need not be stored
+/// Builds the gradient of a convolution's filter. @param fused whether scale, bias and ReLU are
+/// applied to the input first, so that the activation need not be stored
 inline void weight_gradient(Net& net, const Convolution& of, bool fused) {
   Tensor x = net.images(of.in, of.size);
   if (fused) x = net.relu(net.scale_bias(x, of.in, net.type()));

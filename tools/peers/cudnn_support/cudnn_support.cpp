@@ -119,8 +119,8 @@ void max_pool(Net& net) {
 struct Pattern {
   std::string name;
   std::vector<std::function<void(Net&)>> shapes;
-  /// Whether tensors between the graph's operations are float32; otherwise they have the row's
-  /// precision, as output tensors always do.
+  /// Whether tensors between the graph's operations are float32; otherwise they have the precision
+  /// of the column.
   bool intermediate_is_float = true;
 };
 
@@ -171,8 +171,8 @@ std::vector<Pattern> patterns() {
   return all;
 }
 
-/// How many of the pattern's shapes have an engine. @param why gets a line for each shape that
-/// has none
+/// Returns how many of the pattern's shapes have an engine. @param why a line is appended for each
+/// shape without an engine
 std::size_t count_supported(const Pattern& pattern, const Device& device, std::int64_t batch,
                             Type type, std::string& why) {
   std::size_t supported = 0;

@@ -120,14 +120,14 @@ Row measure(PlanPool& pool, const Layer& layer, Bench* bench) {
   return row;
 }
 
-/// Prints and appends a row for each layer. @returns the names of the layers for which there was no
-/// time
+/// Prints and appends a row for each layer until `deadline`. @return the names of the remaining
+/// layers
 std::vector<std::string> measure_all(PlanPool& pool, Bench* bench, PlanPool::Time deadline,
                                      std::vector<Row>& rows) {
   std::vector<std::string> left_out;
   bool paused = false;
   for (const Layer& layer : kLayers) {
-    // Measures all layers whose plans are ready in one pause.
+    // Measures as many layers as are ready before building continues.
     if (paused && !pool.ready(layer)) {
       pool.resume();
       paused = false;

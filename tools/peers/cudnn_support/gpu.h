@@ -1,5 +1,5 @@
-// Memory of the GPU, filled with random numbers, and time measured on the GPU. All work is done in
-// the default stream.
+// GPU memory filled with random numbers, and a stopwatch for the GPU. All work runs in the default
+// stream.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -50,9 +50,9 @@ class Noise {
       upload<_Float16>(buffer, buffer.bytes() / sizeof(_Float16), magnitude);
       return;
     }
-    // Copies of one block, which start at a different offset in each buffer so that no two buffers
-    // are equal. The length of the block is a prime, so that the copies do not line up with the
-    // images.
+    // Fills the buffer with copies of one block. They start at a random offset, so that no two
+    // buffers are equal. The length of the block is a prime, so that the copies do not line up with
+    // the images.
     std::size_t begin = (random_() % kBlock) * sizeof(_Float16);
     for (std::size_t at = 0; at < buffer.bytes();) {
       const std::size_t bytes = std::min(block_.bytes() - begin, buffer.bytes() - at);
@@ -109,8 +109,9 @@ class Stopwatch {
     return 1000.0 * static_cast<double>(ms) / runs;
   }
 
-  /// The median of windows of about 2 ms each, in microseconds, after two warm-up runs. If the
-  /// second one needs more than three times `best_us`, returns its time at once.
+  /// The median time of a run in windows of about 2 ms each, in microseconds, after two warm-up
+  /// runs. If the second warm-up run needs more than three times `best_us`, returns its time at
+  /// once.
   template <typename Enqueue>
   double median_us(double best_us, const Enqueue& enqueue) {
     mean_us(1, enqueue);

@@ -50,7 +50,8 @@ struct Input {
   float magnitude;
 };
 
-/// Outputs with the sums of another output's channels; `squares` is null if the graph has none.
+/// `sum` and `squares` are outputs with the channels' sums, and sums of squares, of the output
+/// `of`. `squares` is null if the graph does not compute it.
 struct Sums {
   Tensor of, sum, squares;
 };
@@ -119,13 +120,13 @@ class Net {
     floats({sum, squares});
     set_sums({y, sum, squares});
   }
-  /// Marks an output, which has the graph's precision.
+  /// Marks a tensor as an output in the graph's precision.
   Tensor output(const Tensor& tensor) {
     tensor->set_output(true);
     outputs_.push_back(tensor);
     return tensor;
   }
-  /// Marks outputs that are float32.
+  /// Marks tensors as float32 outputs.
   void floats(const std::vector<Tensor>& outputs) {
     for (const Tensor& tensor : outputs) output(tensor)->set_data_type(Type::FLOAT);
   }

@@ -20,7 +20,7 @@
 
 namespace cudnn_graphs {
 
-/// Starts to build when it is constructed, in the order of kLayers and kPatterns.
+/// Starts building when it is constructed, in the order of kLayers and kPatterns.
 class PlanPool {
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -140,8 +140,8 @@ class PlanPool {
     if (!task.plans.empty()) task.refusal.clear();
   }
 
-  /// Runs a part of a task, outside of pauses. Returns false, without running it, if the pool
-  /// stops.
+  /// Waits until the pool is not paused, and runs a part of a task. Returns false without running
+  /// it if the pool is stopping.
   template <typename Part>
   bool step(const Part& part) {
     std::unique_lock lock(mutex_);

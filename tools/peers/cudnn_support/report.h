@@ -65,8 +65,8 @@ inline void print_row(const Row& row, bool with_gpu) {
   std::fflush(stdout);
 }
 
-/// The time of all convolutions of the network in ms, or of the inner ones. If not all of them have
-/// a time, the sum says how many do.
+/// Prints the total time of all convolutions of the network in ms, or of the inner ones. If some
+/// have no time, the number of those that have one follows in brackets.
 inline void print_sum(const std::vector<Row>& rows, bool inner) {
   int all = 0;
   for (const Layer& layer : kLayers) all += inner ? layer.inner : layer.count;

@@ -37,7 +37,8 @@ struct Pattern {
   const char* name;
   /// Whether it applies only to the convolutions counted by Layer::inner.
   bool inner_only;
-  /// As in cudnn_support: cuDNN accepts each fused graph only with one of the two types.
+  /// Whether tensors between the graph's operations are float32, not fp16. cuDNN accepts each fused
+  /// graph with only one of the two types.
   bool intermediate_is_float;
   void (*build)(Net&, const Convolution&);
 };

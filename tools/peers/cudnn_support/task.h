@@ -23,7 +23,7 @@ struct Task {
   const Layer* layer;
   const Pattern* pattern;
   std::unique_ptr<Net> net;
-  /// The handle that the graph was made with; null without a GPU.
+  /// The handle that the graph is built with; null without a GPU.
   cudnnHandle_t handle = nullptr;
   /// How many engine configurations cuDNN suggests.
   std::int64_t engines = 0;

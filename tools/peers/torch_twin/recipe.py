@@ -20,7 +20,7 @@ NPY_TYPES = {"|u1": torch.uint8, "<i4": torch.int32, "<i8": torch.int64, "<f4": 
 
 
 def find_device(name):
-    """`auto` selects a GPU if there is one. Ends with exit code 6 if torch cannot use the GPU."""
+    """Returns the device; `auto` selects a GPU if there is one. Exits with code 6 if torch cannot use the GPU."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name.startswith("cuda") and not torch.cuda.is_available():

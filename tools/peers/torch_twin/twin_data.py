@@ -10,12 +10,12 @@ import recipe
 
 
 def resize(images, size):
-    """Antialiased bilinear, as torchvision's Resize."""
+    """Resizes with antialiased bilinear filtering, as torchvision's Resize does."""
     return F.interpolate(images, (size, size), mode="bilinear", antialias=True)
 
 
 def random_box(height, width, scale=(0.08, 1), ratio=(3 / 4, 4 / 3)):
-    """Top, left, height and width of torchvision's RandomResizedCrop."""
+    """Draws a box as torchvision's RandomResizedCrop does. Returns its top, left, height and width."""
     for _ in range(10):
         area = height * width * random.uniform(*scale)
         aspect = math.exp(random.uniform(math.log(ratio[0]), math.log(ratio[1])))
@@ -71,10 +71,10 @@ class Arrays:
 class Folder:
     """A folder of class folders, read by torchvision and torch's DataLoader."""
 
-    def __init__(self, place, device, workers):
+    def __init__(self, path, device, workers):
         from torchvision.datasets import ImageFolder
         from torchvision.transforms import v2
-        self.open = lambda transform: ImageFolder(place, v2.Compose([v2.PILToTensor(), transform]))
+        self.open = lambda transform: ImageFolder(path, v2.Compose([v2.PILToTensor(), transform]))
         self.v2, self.device, self.workers = v2, device, workers
         self.size = len(self.open(v2.Identity()))
         # The workers stay alive between epochs. A new image size needs a new loader.
@@ -105,7 +105,7 @@ class Folder:
         return self.batches(self.v2.Compose([crops[crop], self.v2.RandomHorizontalFlip()]), size, batch, True)
 
     def val(self, size, batch, ratio):
-        """The central square whose side is `ratio` times the shorter side, resized."""
+        """Yields the central square of each image, `ratio` times as long as the shorter side, resized."""
         def square(pixels):
             side = int(ratio * min(pixels.shape[-2:]))
             return self.v2.functional.resize(self.v2.functional.center_crop(pixels, [side, side]),

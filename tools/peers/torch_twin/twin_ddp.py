@@ -65,7 +65,7 @@ class Peer:
         self.epochs = -(-args.steps // self.steps_per_epoch)
 
     def train(self, name, epochs, more=()):
-        """@return its losses, step by step, and its final weights."""
+        """Trains with precast. @return the loss of each step, and the final weights."""
         args, file = self.args, self.args.file
         run([args.precast, "train", f"--data.train_dataset={file}", f"--data.val_dataset={file}",
              "--training.device=cpu", f"--training.epochs={epochs}",
@@ -100,7 +100,7 @@ class Peer:
 
 
 def train_rank(rank, args, port, weights, images, labels, results):
-    """One rank of the twin, which takes the same steps as the rank of precast."""
+    """Trains one rank of the twin, with the same steps as the rank of precast."""
     torch.set_num_threads(1)
     torch.distributed.init_process_group("gloo", f"tcp://127.0.0.1:{port}", rank=rank,
                                          world_size=args.world)

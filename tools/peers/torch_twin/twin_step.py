@@ -39,7 +39,7 @@ def arguments(argv=None):
     parser.add_argument("--classes", type=int, default=1000)
     parser.add_argument("--compile", nargs="?", const="default",
                         choices=["default", "max-autotune-no-cudagraphs"],
-                        help="torch.compile the model, in this mode")
+                        help="compile the model with torch.compile in this mode")
     return parser.parse_args(argv)
 
 
@@ -108,7 +108,7 @@ def main():
         window["images_per_second"] = images / window["seconds"]
     rates = [window["images_per_second"] for window in windows]
     print(json.dumps({
-        "images_per_second": statistics.median(rates), "least": min(rates), "most": max(rates),
+        "images_per_second": statistics.median(rates), "min": min(rates), "max": max(rates),
         "images_per_cpu_second": statistics.median(images / w["cpu_seconds"] for w in windows),
         "loss": windows[-1]["loss"], "warmup_seconds": warmup["seconds"],
         "settings": vars(args) | {"threads": torch.get_num_threads()},

@@ -11,7 +11,7 @@ that torch cannot use. These keys of the recipe are used:
 
     model       arch
     resolution  min_res, max_res, start_ramp, end_ramp
-    lr          lr, lr_peak_epoch, lr_schedule_type (any other than cyclic is an error)
+    lr          lr, lr_peak_epoch, lr_schedule_type (must be cyclic)
     training    batch_size, epochs, use_blurpool, momentum, weight_decay, label_smoothing
     validation  resolution, batch_size, lr_tta
     data        num_workers (class folders only)

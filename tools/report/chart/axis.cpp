@@ -11,14 +11,13 @@
 namespace precast::tools {
 namespace {
 
-/// The value with as many digits as the step needs, so that all labels of an axis have the same
-/// format.
+/// Formats `value` with as many digits as `step` needs, so that all labels of an axis look alike.
 std::string tick_text(double value, double step) {
   const double magnitude = std::max(std::abs(value), step);
   if (std::abs(value) < step / 1000) return "0";
   if (magnitude >= 1e6) return fmt::format("{}M", readable(value / 1e6));
   if (magnitude < 1e-3) return fmt::format("{:.3g}", value);
-  // A step of 2.5 has one digit more than its power of ten.
+  // A step such as 2.5 needs one more decimal digit than its power of ten.
   int digits = std::max(0, static_cast<int>(-std::floor(std::log10(step) + 1e-9)));
   const double scaled = step * std::pow(10.0, digits);
   if (std::abs(scaled - std::round(scaled)) > 1e-6) ++digits;
@@ -51,7 +50,7 @@ AxisMap::AxisMap(const Axis& axis, const Extent& extent, double from_px, double 
 }
 
 void AxisMap::place_linear(const Axis& axis, int ticks) {
-  // One value, or values too close for ticks between them: adds room on both sides.
+  // If there is only one value, or the values are too close together for ticks, adds room.
   const double noise = 1e-9 * std::max(std::abs(min_), std::abs(max_));
   if (!(max_ - min_ > noise)) {
     const double room = axis.integer ? 1 : std::max(std::abs(max_) * 0.1, 1e-6);

@@ -8,7 +8,7 @@ namespace precast::tools {
 
 enum class Scale { linear, logarithmic };
 
-/// The properties of an axis that a caller sets; the others are derived from the data.
+/// The settings of an axis. An end that is not set is derived from the data.
 struct Axis {
   std::string label{};
   Scale scale = Scale::linear;
@@ -39,15 +39,15 @@ struct Tick {
   std::string text{};
 };
 
-/// An axis with its ends and ticks: maps values to pixels.
+/// Chooses the ends and the ticks of an axis, and maps values to pixels.
 class AxisMap {
  public:
-  /// The ends are those of `axis` if given, otherwise the ticks around the data; an axis of whole
-  /// numbers ends at the largest value. @param from_px, to_px positions of the minimum and the
-  /// maximum. @param ticks approximate number of ticks.
+  /// The axis ends at `axis.min` and `axis.max` if they are set, otherwise at the ticks that
+  /// enclose the data; an integer axis ends at the largest value. @param from_px, to_px positions
+  /// of the minimum and the maximum. @param ticks approximate number of ticks.
   AxisMap(const Axis& axis, const Extent& extent, double from_px, double to_px, int ticks);
-  /// @return a pixel; NaN for a value that cannot be shown (not a number, or not above 0 on a
-  /// logarithmic axis). A value past an end is drawn at that end.
+  /// Returns the position in pixels; NaN if the value cannot be shown (NaN, or 0 or less on a
+  /// logarithmic axis). A value outside the axis gets the position of the nearer end.
   [[nodiscard]] double at(double value) const;
   [[nodiscard]] const std::vector<Tick>& ticks() const { return ticks_; }
   [[nodiscard]] double min() const { return min_; }
@@ -67,7 +67,7 @@ class AxisMap {
   std::vector<Tick> ticks_;
 };
 
-/// The step of 1, 2, 2.5 or 5 times a power of ten that makes about `ticks` ticks over `span`.
+/// Returns the distance of ticks, 1, 2, 2.5 or 5 times a power of ten, for about `ticks` in `span`.
 [[nodiscard]] double nice_step(double span, int ticks);
 
 }  // namespace precast::tools

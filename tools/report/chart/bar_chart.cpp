@@ -70,7 +70,7 @@ double total(const ShareChart::Row& row) {
   return sum;
 }
 
-/// The parts of one row. If a part is too small for its text, the text is only in the tooltip.
+/// Draws the shares of one row. If a share is too narrow for its text, only the tooltip shows it.
 std::string share_row(const ShareChart& chart, const ShareChart::Row& row, double left,
                       double right, double y) {
   const double total_value = total(row);
@@ -109,7 +109,7 @@ std::string parts_legend(const std::vector<std::string>& parts) {
   return out;
 }
 
-/// A bar with its label before it and its value after it.
+/// Draws a bar with its label on the left and its value on the right.
 std::string drawn_bar(const BarChart& chart, const Bar& bar, const AxisMap& axis, double left,
                       double y) {
   const double end = std::isfinite(bar.value) ? axis.at(bar.value) : left;

@@ -9,8 +9,8 @@ namespace precast::tools {
 
 struct Bar {
   std::string label{};
-  /// Above 0 on a logarithmic axis, at least 0 on a linear one; other values are written without a
-  /// bar.
+  /// At least 0 on a linear axis, above 0 on a logarithmic one. For other values, only the text is
+  /// drawn.
   double value = 0;
   /// Written after the value.
   std::string note{};
@@ -28,7 +28,7 @@ struct BarChart {
   double width = 760;
 };
 
-/// The chart as one <svg> element; without bars it says "no data".
+/// Returns the chart as one <svg> element. Without bars, it says "no data".
 [[nodiscard]] std::string bar_chart_svg(const BarChart& chart);
 
 /// Bars of equal length that are divided into shares, such as the shares of a run's time.
@@ -38,8 +38,8 @@ struct ShareChart {
   std::vector<std::string> parts{};
   struct Row {
     std::string label{};
-    /// One value per part, all in the same unit and at least 0; NaN counts as 0. A row without
-    /// values says "no data".
+    /// One value per part, all in the same unit. NaN and negative values count as 0. If all values
+    /// are 0, the row says "no data".
     std::vector<double> values{};
   };
   std::vector<Row> rows{};

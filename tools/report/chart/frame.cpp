@@ -13,7 +13,7 @@ namespace {
 // In pixels.
 constexpr double kTitle = 34, kLegendRow = 20, kSwatch = 22, kBelow = 42, kRight = 18, kEdge = 14;
 constexpr double kBetweenTicks = 44;
-/// The least height of the part between the axes.
+/// The minimum height of the plot area.
 constexpr double kMinPlot = 180;
 
 double widest(const std::vector<Tick>& ticks) {
@@ -62,8 +62,8 @@ Frame::Frame(const Text& text, const Axis& x, const Extent& xs, const Axis& y, c
       y_(y, ys, bottom_, top_, std::max(2, static_cast<int>((bottom_ - top_) / kBetweenTicks))),
       x_(x, xs, 0, 1, 2) {
   left_ = 16 + widest(y_.ticks()) + (y_label_.empty() ? 0 : 18);
-  // The number of labels that fit depends on their width, and the width depends on the number of
-  // ticks.
+  // The number of labels that fit depends on their width, which depends on the ticks. A trial axis
+  // gives the width.
   const double room = std::max(40.0, right_ - left_);
   const AxisMap trial(x, xs, left_, right_, static_cast<int>(room / 70));
   right_ = width - std::max(kRight, widest(trial.ticks()) / 2 + 8);

@@ -8,7 +8,7 @@
 
 namespace precast::tools {
 
-/// How an entry of a legend is drawn.
+/// The symbol of a series, in the plot and in the legend.
 enum class Mark { line, dashed, dot, diamond };
 
 struct LegendEntry {
@@ -17,7 +17,7 @@ struct LegendEntry {
   Mark mark = Mark::line;
 };
 
-/// The part that all charts with two axes share: title, legend, grid, axes.
+/// Title, legend, grid and axes of a line chart or a scatter chart.
 class Frame {
  public:
   struct Text {
@@ -36,7 +36,8 @@ class Frame {
   [[nodiscard]] double right() const { return right_; }
   [[nodiscard]] double top() const { return top_; }
   [[nodiscard]] double bottom() const { return bottom_; }
-  /// The SVG text from <svg> to the axes; series and "</svg>" follow. Says "no data" if `empty`.
+  /// Returns the SVG text from <svg> to the axes, with the words "no data" if `empty`. The caller
+  /// appends the series and "</svg>".
   [[nodiscard]] std::string head(bool empty) const;
 
  private:

@@ -15,14 +15,14 @@ struct HeatMap {
   std::vector<std::string> rows{};
   /// values[row][column]; NaN or missing if there is no result.
   std::vector<std::vector<double>> values{};
-  /// The name of the numbers, shown next to the scale, such as "top-1".
+  /// The name of the values, such as "top-1", shown next to the colour scale.
   std::string value_label{};
   /// Digits after the decimal point; -1: about four significant digits.
   int digits = -1;
 };
 
-/// The chart as one <svg> element. Cells with large values are bright. Without rows, columns or
-/// values, the chart says "no data".
+/// Returns the chart as one <svg> element. Cells with large values are bright. Without rows,
+/// columns or values, the chart says "no data".
 [[nodiscard]] std::string heat_map_svg(const HeatMap& map);
 
 }  // namespace precast::tools

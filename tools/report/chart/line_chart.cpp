@@ -12,10 +12,10 @@
 namespace precast::tools {
 namespace {
 
-/// Up to this many points can be distinguished, and each gets a dot.
+/// A series of at most this many points has a dot at each point.
 constexpr std::size_t kMaxDots = 60;
 
-/// The points shown in a column of pixels: the first, minimum, maximum and last one.
+/// Appends the first, lowest, highest and last point of a column of pixels to `out`.
 void keep_extremes(std::span<const LinePoint> column, std::vector<LinePoint>& out) {
   // NaN is never an extreme.
   const auto lowest =

@@ -15,19 +15,19 @@ struct LinePoint {
 
 struct LineSeries {
   std::string label{};
-  /// In drawing order. Long series are reduced to the number of points that the width can show;
-  /// extremes are kept.
+  /// In drawing order. A long series is reduced to at most four points per pixel of width,
+  /// including its extremes.
   std::vector<LinePoint> points{};
   /// The colour's index; see series_class(). Lines that belong together may have the same colour.
   int colour = 0;
   bool dashed = false;
-  /// Whether the line keeps each value until the next point, as for a resolution; drawn without
-  /// dots.
+  /// Whether to draw a step line without dots, as for a resolution: each value stays until the next
+  /// point.
   bool steps = false;
   /// One of many background lines: thin and pale, without dots and not in the legend.
   bool faint = false;
-  /// A band around the line (an interval over seeds): its lower and upper ends at the same x as
-  /// `points`; both empty, or as long as `points`.
+  /// The lower and upper limits of a band around the line, such as an interval over seeds: one
+  /// value for each point, or both empty.
   std::vector<double> low{};
   std::vector<double> high{};
 };
@@ -41,8 +41,8 @@ struct LineChart {
   double height = 300;
 };
 
-/// The chart as one <svg> element. Short series have dots with tooltips; a series of one point is a
-/// dot. Without any points, the chart says "no data".
+/// Returns the chart as one <svg> element. Short series have dots with tooltips; a series of one
+/// point is a dot. Without any points, the chart says "no data".
 [[nodiscard]] std::string line_chart_svg(const LineChart& chart);
 
 }  // namespace precast::tools

@@ -52,7 +52,7 @@ std::string drawn_axis(const ParallelAxis& axis, const Placed& placed, bool last
   return out;
 }
 
-/// Curves that leave and reach the axes horizontally, so that crossing lines can be followed.
+/// Returns curves that meet the axes horizontally, so that crossing lines can be followed.
 std::string path_of(const std::vector<Placed>& axes, const ParallelLine& line) {
   std::string path;
   double last_x = 0, last_y = std::numeric_limits<double>::quiet_NaN();

@@ -34,7 +34,7 @@ struct ParallelCoordinates {
   double height = 360;
 };
 
-/// The chart as one <svg> element; without lines or axes it says "no data".
+/// Returns the chart as one <svg> element. Without lines or axes, it says "no data".
 [[nodiscard]] std::string parallel_coordinates_svg(const ParallelCoordinates& chart);
 
 }  // namespace precast::tools

@@ -27,7 +27,8 @@ class Labels {
   void keep_free(double x, double y) {
     taken_.push_back({x - kRadius, y - kRadius, x + kRadius, y + kRadius});
   }
-  /// The label to the right, left, above or below its point; nothing if there is no room.
+  /// Draws the label to the right of its point, to the left, above or below. Returns an empty
+  /// string if there is no room.
   std::string place_label(double x, double y, const std::string& label) {
     const double wide = text_width(label);
     const std::array<Box, 4> places = {{{x + 9, y - 8, x + 9 + wide, y - 8 + kLine},

@@ -38,8 +38,8 @@ struct ScatterChart {
   double height = 420;
 };
 
-/// The chart as one <svg> element. Points that cannot be placed (NaN, not above 0 on a logarithmic
-/// axis) are left out. Without any points, the chart says "no data".
+/// Returns the chart as one <svg> element. Points that cannot be shown (NaN, or 0 or less on a
+/// logarithmic axis) are left out. Without any points, the chart says "no data".
 [[nodiscard]] std::string scatter_chart_svg(const ScatterChart& chart);
 
 }  // namespace precast::tools

@@ -34,8 +34,8 @@ NormalizeConstants constants_of(const NormalizeOptions& options) {
   return constants;
 }
 
-/// A type of results: its PixelType, its values in Normalize, and the largest relative error that a
-/// result may have.
+/// A type of results: its PixelType, its values in Normalize, and the largest relative error
+/// allowed for a result.
 struct F32 {
   using Bits = std::uint32_t;
   static constexpr PixelType kType = PixelType::f32;

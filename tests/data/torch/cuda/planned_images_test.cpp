@@ -14,7 +14,7 @@
 #include "data/loader/outputs.h"
 #include "framework/core/error.h"
 #include "tests/data/beton/golden_beton.h"
-#include "tests/data/beton/made_beton.h"
+#include "tests/data/beton/synthetic_beton.h"
 #include "tests/data/transforms/parsed_pipeline.h"
 #include "tests/support/kernel_device.h"
 #include "tests/support/message_matchers.h"
@@ -23,9 +23,9 @@
 namespace precast::data {
 namespace {
 
-using test::MadeBeton;
 using test::Names;
 using test::parsed_pipeline;
+using test::SyntheticBeton;
 using testing::ThrowsMessage;
 
 std::string with_filter(const std::string& crop, const std::string& filter) {
@@ -76,8 +76,8 @@ class PlannedImagesKernelTest : public test::DeviceTest {
     return options;
   }
 
-  /// Compares the images that the kernel makes, bit by bit, with those of the loader.
-  void compare(const MadeBeton& made, const std::string& pipeline_text, std::int64_t size_px) {
+  /// Expects that the kernel's images are bitwise identical to those of the loader.
+  void compare(const SyntheticBeton& made, const std::string& pipeline_text, std::int64_t size_px) {
     SCOPED_TRACE(pipeline_text + ", " + std::to_string(size_px) + " px");
     test::write_made_beton(folder_ / "x.beton", made);
     const BetonReader reader(folder_ / "x.beton");
@@ -131,8 +131,8 @@ class PlannedImagesKernelTest : public test::DeviceTest {
   test::TemporaryFolder folder_;
 };
 
-/// 16 to 30 px wide and 20 to 48 px high.
-const MadeBeton kMixed{.samples = 14, .width = 16, .height = 20, .growth = 7};
+/// Images that are 16 to 30 px wide and 20 to 48 px high.
+const SyntheticBeton kMixed{.samples = 14, .width = 16, .height = 20, .growth = 7};
 
 TEST_F(PlannedImagesKernelTest, MakesTheImagesOfTheLoaderForAnySizeAndFilter) {
   for (const char* filter : {"area", "bilinear", "antialias"}) {
@@ -145,14 +145,14 @@ TEST_F(PlannedImagesKernelTest, MakesTheImagesOfTheLoaderForAnySizeAndFilter) {
 
 TEST_F(PlannedImagesKernelTest, MakesImagesFromOnePixel) {
   for (const char* filter : {"area", "bilinear", "antialias"}) {
-    const MadeBeton narrow{.samples = 8, .width = 1, .height = 1, .growth = 2};
+    const SyntheticBeton narrow{.samples = 8, .width = 1, .height = 1, .growth = 2};
     compare(narrow, with_filter("whole_image", filter), 7);
     compare(narrow, with_filter("whole_image", filter), 1);
   }
 }
 
 TEST_F(PlannedImagesKernelTest, MovesAndFillsAsTheTransformsDo) {
-  const MadeBeton small{.samples = 24, .width = 12, .height = 12};
+  const SyntheticBeton small{.samples = 24, .width = 12, .height = 12};
   for (const char* steps :
        {"horizontal_flip, translate: {padding: 3, fill: [10, 20, 30]}, cutout: {crop_size: 5}",
         "pad_crop: {padding: 3, mode: edge}, random_erasing: {probability: 0.7, fill: [1, 2, 3]}",

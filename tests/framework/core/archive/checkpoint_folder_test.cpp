@@ -57,7 +57,7 @@ class CheckpointFolderTest : public ::testing::Test {
     return all;
   }
 
-  /// The names of everything in the parent folder that is not a checkpoint.
+  /// @return the names of all entries of the parent folder that are not checkpoints.
   [[nodiscard]] std::vector<std::string> others() const {
     std::vector<std::string> names;
     for (const auto& entry : std::filesystem::directory_iterator(parent_)) {
@@ -227,7 +227,7 @@ TEST_F(CheckpointFolderTest, PruningKeepsTheNewestAndTheBest) {
   EXPECT_THAT(steps(), ElementsAre(6, 0)) << "steps 0 and 2 have the same metric";
   fill();
   EXPECT_EQ(prune_checkpoints(parent_, {.last = 1, .best = 1, .best_since = 4}), 4U);
-  EXPECT_THAT(steps(), ElementsAre(6, 5, 0)) << "from step 4 on, the metric is another one";
+  EXPECT_THAT(steps(), ElementsAre(6, 5, 0)) << "from step 4 on, another metric was recorded";
   EXPECT_EQ(prune_checkpoints(parent_, {.last = 0}), 2U);
   EXPECT_THAT(steps(), ElementsAre(6));
   EXPECT_THAT(others(), IsEmpty());
@@ -358,12 +358,11 @@ class FaultyOps final : public test::FailingFileOps {
   bool can_exchange_;
 };
 
-/// In the n-th save, the n-th file operation fails. Ends when a save needs fewer operations than
-/// that.
+/// Makes the n-th file operation fail in the n-th save, until a save has fewer than n operations.
 TEST_P(CheckpointFaults, LeaveTheOlderOrTheNewCheckpointAndNothingElse) {
   const auto [errno_value, can_exchange] = GetParam();
   const bool harmless = errno_value == EINTR || errno_value == 0;
-  for (const std::int64_t step : {1, 2}) {  // 1 replaces the older checkpoint, 2 is a second one
+  for (const std::int64_t step : {1, 2}) {  // step 1 replaces the older checkpoint, step 2 adds one
     int nth = 1;
     for (bool fired = true; fired; ++nth) {
       ASSERT_LT(nth, 100) << "a save needs fewer than 100 operations";
@@ -381,7 +380,7 @@ TEST_P(CheckpointFaults, LeaveTheOlderOrTheNewCheckpointAndNothingElse) {
       EXPECT_EQ(failed, fired && !harmless) << "call " << nth;
       const std::string found = newest();
       EXPECT_TRUE(found == "newer" || (failed && found == "older")) << found << ", call " << nth;
-      // If only the last sync failed, the older checkpoint is kept under a name that is ignored.
+      // If only the last sync failed, the older checkpoint remains under a name that is ignored.
       const bool kept_aside = failed && found == "newer" && step == 1;
       EXPECT_EQ(others().size(), kept_aside ? 1U : 0U) << "call " << nth;
     }

@@ -25,7 +25,7 @@ namespace {
 
 const std::string kLoop = test::bin_dir() + "/checkpoint_loop";
 
-/// The last number in a program's output; `otherwise` if it printed none.
+/// @return the last number that a program printed, or `otherwise` if it printed none.
 std::int64_t last_number(const std::string& printed, std::int64_t otherwise) {
   const std::size_t end = printed.rfind('\n');
   if (end == std::string::npos || end == 0) return otherwise;
@@ -57,9 +57,9 @@ std::size_t count_temporaries(const std::filesystem::path& parent) {
       }));
 }
 
-/// Kills checkpoint_loop repeatedly: after zero, one or two more committed saves, and then after a
-/// random part of the time of two saves. The next loop continues from the folder that the killed
-/// one left. PRECAST_KILLS is the number of kills (before a release: 1000).
+/// Kills checkpoint_loop repeatedly, each time after zero, one or two committed saves and a random
+/// part of the duration of two saves. The next process continues from the folder that the killed
+/// one left. PRECAST_KILLS is the number of kills (default 50; before a release: 1000).
 TEST(CheckpointKillTest, AfterAKillTheLastCommittedOrANewerCheckpointIsIntact) {
   const char* kills_text = std::getenv("PRECAST_KILLS");
   const int kills = kills_text == nullptr ? 50 : std::atoi(kills_text);
@@ -74,7 +74,7 @@ TEST(CheckpointKillTest, AfterAKillTheLastCommittedOrANewerCheckpointIsIntact) {
   std::int64_t committed = last_number(undisturbed.out, -1);
   const std::int64_t first = committed;
   int mid_write = 0;
-  // Continues after the requested number of kills if none of them has interrupted a write.
+  // If no kill has interrupted a write, continues up to 20 times as long.
   for (int i = 0; i < kills || (mid_write == 0 && i < 20 * kills); ++i) {
     test::Program loop({kLoop, folder.path().string(), "0", "1500000"});
     EXPECT_TRUE(loop.printed("\n", i % 3));

@@ -40,7 +40,7 @@ TEST(Npy, WritesTheBytesThatNumPyWrites) {
   const test::TemporaryFolder folder;
   const std::vector<std::byte> data(6);
   write_npy(folder / "x.npy", DType::u8, std::vector<std::int64_t>{2, 3}, data);
-  // What numpy.save(f, numpy.zeros((2, 3), numpy.uint8)) writes in NumPy 2.4.
+  // NumPy 2.4 writes the same file with numpy.save(f, numpy.zeros((2, 3), numpy.uint8)).
   std::string header = "{'descr': '|u1', 'fortran_order': False, 'shape': (2, 3), }";
   header.resize(117, ' ');
   EXPECT_EQ(read_file(folder / "x.npy"), file_of(header + "\n", std::string(6, '\0')));

@@ -128,14 +128,14 @@ TEST(PickleReader, LimitsDepthStackAndValues) {
   EXPECT_THAT(problem("\x80\x02" + repeat("(", 1'000'000)), Names(1001, 1000));
   EXPECT_THAT(problem("\x80\x02" + repeat("N", 1'500'000) + "."), Names(1000001, 1000000));
   EXPECT_THAT(problem("\x80\x02" + repeat("N0", 2'500'000) + "."), Names(2000000));
-  // Each nested container without a mark costs one value. Freeing the containers needs no recursion
-  // either.
+  // Each of the nested tuples counts as one value, so their number is below the limit. Freeing them
+  // must not recurse.
   EXPECT_EQ(problem("\x80\x02]" + repeat("\x85", 1'000'000) + "."), "accepted");
 }
 
 TEST(PickleReader, CountsTheSizesOfTensors) {
-  // One tensor with 64 dimensions, then the same call many times. Each call takes six bytes of
-  // pickle and a kilobyte of memory.
+  // Builds one tensor with 64 dimensions many times. Each call needs six bytes of pickle, but a
+  // kilobyte of memory.
   const std::string sizes = '(' + repeat("K\1", 64) + 't';
   std::string pickle = "\x80\x02";
   pickle += "ctorch._utils\n_rebuild_tensor_v2\nq\0"s;

@@ -20,9 +20,10 @@ namespace precast::test {
 /// their records are equal.
 [[nodiscard]] std::string dump(std::span<const TensorRecord> records);
 
-/// The same text, from a JSON description that Python wrote.
+/// @return the text of dump() for the tensors in a JSON file that Python wrote.
 [[nodiscard]] std::string described(const std::filesystem::path& json);
-/// The same text for a golden, from NAME.json next to the file NAME.pt that torch wrote.
+/// @return the text of dump() for a golden: for the tensors in NAME.json, which describes the file
+/// NAME.pt that torch wrote.
 [[nodiscard]] std::string golden_dump(const std::string& name);
 [[nodiscard]] std::vector<std::byte> golden_file(const std::string& name);
 [[nodiscard]] std::vector<std::string> golden_names();

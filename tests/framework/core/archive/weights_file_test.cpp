@@ -85,7 +85,8 @@ TEST_F(WeightsFileTest, StripsThePrefixesOfWrappers) {
   EXPECT_EQ(file.records()[2].name, "submodule.x");
   const WeightsFile kept = load_weights(folder_ / "a.safetensors", WrapperPrefixes::keep);
   EXPECT_EQ(dump(kept.records()), dump(records));
-  // precast wrote these files, so `module` is a module of the model.
+  // In a file that precast wrote, the prefix `module.` is part of the model's own names, so it is
+  // kept.
   for (const char* name : {"own.safetensors", "own.pt"}) {
     save_weights(folder_ / name, records, {{std::string(kWeightsSpecKey), "{}"}});
     EXPECT_EQ(dump(load_weights(folder_ / name).records()), dump(records)) << name;

@@ -86,7 +86,7 @@ TEST_F(SchemaTest, AWordMayMeanAnInteger) {
   EXPECT_THAT(take("2"), IsEmpty());
   EXPECT_EQ(level, 2);
   EXPECT_EQ(schema.values().at("level"), 2);
-  // The number that the word stands for is not accepted itself.
+  // Only the word is accepted, not the number that it stands for.
   EXPECT_THAT(take("3"), ElementsAre(Names("level", ">= 0 and <= 2 or gpu", "3")));
   EXPECT_THAT(take("cpu"), ElementsAre(Names("level", "gpu", "cpu")));
   EXPECT_EQ(level, 2);

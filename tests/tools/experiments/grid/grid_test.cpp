@@ -72,9 +72,8 @@ class GridTest : public ::testing::Test {
                              const std::vector<std::string>& options = {}) const {
     return run_child(command_with_gpus(gpus, options), std::chrono::minutes(1));
   }
-  /// Starts the grid and calls `change` when it waits only for the lock of the trial with that
-  /// index, after `starts` other trials have started. Then releases the lock. @return the exit
-  /// code.
+  /// Starts the grid while the lock of the trial with this index is taken. When `starts` other
+  /// trials have started, calls `change` and releases the lock. @return the exit code of the grid.
   int change_before_start(std::size_t index, std::size_t starts,
                           const std::function<void()>& change, std::string& errors,
                           const std::vector<std::string>& options = {}) const {
@@ -287,8 +286,8 @@ TEST_F(GridTest, AKeyOfPublishedRecipesMayHaveNoEffectOnlyInTheRecipe) {
   EXPECT_EQ(grid({"--dry-run", "--fake.published=1"}).exit_code, 2);
   write_sweep("axes: {fake.quality: [0.1, 0.2]}\nset:\n  fake.published: 1");
   EXPECT_EQ(grid({"--dry-run"}).exit_code, 2);
-  // Two trials have all values. The key could be read in the other two with other values of the
-  // axes that have an effect.
+  // Two trials cover all values of the axes. The two other combinations of fake.quality and
+  // fake.script might read the key, so they are checked, too.
   write_sweep(
       "axes: {fake.quality: [0.1, 0.2], fake.script: [done, 'epochs:1'],\n"
       "  fake.published: [1, 2]}");
@@ -359,7 +358,7 @@ TEST_F(GridTest, DevicesAreIndicesOfTheVisibleGpusAndOthersAreRefusedBeforeAnyth
   const ChildResult dry = grid_with_gpus("2,3", {"--dry-run"});
   EXPECT_EQ(dry.exit_code, 0) << dry.errors;
   EXPECT_THAT(dry.errors, Names("warning", (folder_ / "s.yaml").string() + ":4:17", 7));
-  // Trials that train on the CPU only share the cores among the slots.
+  // Trials that train on the CPU need no GPU; the slots share the cores.
   EXPECT_EQ(grid_with_gpus("2,3", {"--training.device=cpu"}).exit_code, 0);
   EXPECT_EQ(fake_log(" start ").size(), 2U);
   std::filesystem::remove(folder_ / "fake.log");
@@ -373,7 +372,7 @@ TEST_F(GridTest, DevicesAreIndicesOfTheVisibleGpusAndOthersAreRefusedBeforeAnyth
 }
 
 TEST_F(GridTest, PlansOfDryRunsMayBeLongButNotMissing) {
-  // Longer than what run_child() keeps by default.
+  // A plan that is longer than what run_child() keeps by default.
   write_sweep(
       "axes: {fake.script: ['epochs:1']}\nset:\n  fake.plan_bytes: 2000000\n"
       "  fake.option: 1");

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs examples/optuna/optimize.py with the real Optuna and real training runs, stops it once with Ctrl-C and kills it
-twice. Each trial must have one result; those of three trials must equal the results of the same training runs on their
-own. Optuna is installed from PyPI into a virtual environment in the build folder.
+twice. Each trial must have one result, and the results of three trials must equal those of the same training runs on
+their own. Optuna is installed from PyPI into a virtual environment in the build folder.
 
     optuna_test.py BUILD_DIR
 """

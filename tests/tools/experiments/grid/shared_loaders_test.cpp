@@ -76,8 +76,8 @@ TEST(SharedLoadersTest, ALoaderThatDiesBeforeATrialAsksIsNotStartedAgain) {
   const Trial second = trial("b", {});
   const NextStart next{.trial = first, .slot = slots[0], .free_slots = 1, .waiting = {&second}};
   EXPECT_EQ(loaders.prepare(next), std::nullopt);
-  // The pool calls update() whenever a process ends, which can be before it asks for the trial
-  // again.
+  // The pool calls update() whenever a process ends, possibly before it calls prepare() for the
+  // trial again.
   ASSERT_TRUE(test::eventually([&] {
     loaders.update();
     return loaders.cohort_count() == 0;

@@ -34,7 +34,7 @@ class ReproduceTest : public ::testing::Test {
     std::ofstream(folder_ / "r.yaml") << "training: {epochs: 1}\n";
     write_table("exit:5+done");
   }
-  /// Writes a table of three rows; the second row's run follows `script`.
+  /// Writes a table of three rows. The run of the second row follows `script`.
   void write_table(const std::string& script) {
     std::ofstream(folder_ / "table.yaml") << R"(
 title: Three rows
@@ -156,7 +156,7 @@ TEST_F(ReproduceTest, ResultsOfOtherDatasetsAreNotMixedIn) {
   const std::string fold = folder_ / "fold", other = folder_ / "other";
   ASSERT_EQ(with("train_dataset", first).exit_code, 0);
   EXPECT_EQ(with("train_dataset", moved).exit_code, 0);
-  EXPECT_EQ(with("train_dataset", "http://127.0.0.1/first").exit_code, 0) << "of unknown size";
+  EXPECT_EQ(with("train_dataset", "http://127.0.0.1/first").exit_code, 0) << "the size is unknown";
   EXPECT_EQ(starts(), 3U);
   for (const std::string& files : {other, "[" + first + ", " + other + "]"}) {
     const ChildResult run = with("train_dataset", files);
@@ -236,7 +236,7 @@ TEST_F(ReproduceTest, ARecipeThatChangesWhileRowsRunEndsTheTableBeforeTheNextSta
   auto lock = FileLock::try_lock(folder_ / "out/c-seed0/lock");
   ASSERT_TRUE(lock.has_value());
   test::Program program(command({"--at-once", "2"}));
-  // The last row waits for its lock.
+  // The last row does not start, because its lock is taken.
   EXPECT_TRUE(test::eventually([&] {
     const std::string log = text_of("fake.log");
     return test::occurrences(log, "a-seed0 done") == 1 &&

@@ -161,7 +161,8 @@ TEST_F(TableTextTest, ThePageIsValidForAnyNamesAndShowsAllResults) {
   auto results = collect_results(rows_, states_);
   results[0].runs[0].curve = {{1, 1, 0.5}, {2, 2, 0.7}};
   results[0].runs[0].facts = {{"device", hostile}, {"train_images", 7}};
-  EXPECT_THAT(table_page(table_, results), Not(HasSubstr("/report.html"))) << "there is none yet";
+  EXPECT_THAT(table_page(table_, results), Not(HasSubstr("/report.html")))
+      << "the run has no report yet";
   results[0].runs[0].has_report = true;
   const std::string page = table_page(table_, results);
   test::expect_valid_page(page);

@@ -299,7 +299,7 @@ TEST_F(TrialPoolTest, DistinguishesInvalidRecipesFromInterruptions) {
 TEST_F(TrialPoolTest, TakesOverARunThatEndedUnseen) {
   add("a", "done");
   EXPECT_EQ(run(), ExitCode::done);
-  // As if the pool had been killed while it recorded the end of the training run.
+  // Imitates a pool that was killed while it recorded the end of the training run.
   std::ifstream file(folder_ / "results.jsonl");
   std::string start, end;
   std::getline(file, start);

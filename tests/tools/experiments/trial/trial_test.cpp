@@ -30,7 +30,7 @@ TEST(TrialTest, IdIsReadableSafeAndStable) {
   const std::string id = trial_id(settings);
   EXPECT_THAT(id, testing::MatchesRegex("lr0\\.1_train_a__b_c_-[0-9a-f]{16}"));
   EXPECT_EQ(id, trial_id(settings));
-  // The id does not depend on the order of the keys, but on the values.
+  // The id depends on the values, but not on the order of the keys.
   EXPECT_EQ(id, trial_id({settings[1], settings[0]}));
   EXPECT_NE(id, trial_id({{"lr.lr", "0.10"}, {"pipeline.train", "[a, b/c]"}}));
 }
@@ -59,7 +59,7 @@ TEST(TrialTest, EveryExitCodeHasAMeaning) {
       {127, TrialOutcome::fatal}};
   for (const auto& [code, outcome] : codes) EXPECT_EQ(classify_exit(code, 0), outcome) << code;
   EXPECT_EQ(classify_exit(137, 9), TrialOutcome::retry);
-  EXPECT_EQ(classify_exit(139, 0), TrialOutcome::retry) << "a rank was killed";
+  EXPECT_EQ(classify_exit(139, 0), TrialOutcome::retry) << "139: a rank was killed by SIGSEGV";
 }
 
 TEST(TrialTest, TheExitTextDependsOnTheExitCode) {
@@ -200,7 +200,8 @@ TEST_F(VisibleGpusTest, AreThoseOfTheDriverOrOfTheDevices) {
 
 TEST_F(VisibleGpusTest, AreOneOnWslWithTheCudaLibrary) {
   have("dev/dxg");
-  EXPECT_TRUE(visible_gpus(root_.path()).empty()) << "a GPU of another vendor";
+  EXPECT_TRUE(visible_gpus(root_.path()).empty())
+      << "without libcuda, the GPU is of another vendor";
   have("usr/lib/wsl/lib/libcuda.so.1");
   EXPECT_THAT(visible_gpus(root_.path()), ElementsAre("0"));
 }

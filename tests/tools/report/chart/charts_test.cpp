@@ -99,7 +99,7 @@ TEST(ChartsTest, NeedNothingFromOutside) {
     const std::string file = svg_file(svg);
     EXPECT_NO_THROW((void)parse_xml(file));
     EXPECT_THAT(file, HasSubstr("prefers-color-scheme:dark"));
-    EXPECT_EQ(count_of(file, "http"), 1) << "only the XML namespace";
+    EXPECT_EQ(count_of(file, "http"), 1) << "the XML namespace is the only URL";
     for (const char* loads : {"href", "url(", "@import", "<image", "<script"})
       EXPECT_THAT(file, Not(HasSubstr(loads)));
   }

@@ -14,13 +14,13 @@ namespace precast::test {
 
 /// A ring in memory: 2 slots, 2 cells, at most 2 outputs. Item 0 is a batch of 3 samples, item 1
 /// the end of its pass. The description is after the data.
-struct MadeRing {
+struct TestRing {
   static constexpr std::uint64_t kControlAt = 192, kSlotsAt = 448, kDataAt = 1600;
   static constexpr std::uint64_t kDescriptionAt = 1856, kBytes = 1920;
   static constexpr std::uint64_t kIdsBytes = 128;
-  static constexpr std::string_view kDescription = R"({"of":"MadeRing"})";
+  static constexpr std::string_view kDescription = R"({"of":"TestRing"})";
 
-  MadeRing() : words(kBytes / sizeof(std::uint64_t)) {
+  TestRing() : words(kBytes / sizeof(std::uint64_t)) {
     data::RingWriter writer(bytes(), header, /*batch_size=*/3);
     std::ranges::copy(std::as_bytes(std::span(kDescription)), bytes().begin() + kDescriptionAt);
     std::byte* const at = bytes().data() + kDataAt + kIdsBytes;

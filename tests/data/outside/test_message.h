@@ -26,8 +26,8 @@ inline std::vector<std::byte> raw_message(std::string_view header, std::string_v
 
 /// A batch of `samples` images of side x side px and their labels. All pixels are equal, and so are
 /// all labels.
-struct MadeBatch {
-  explicit MadeBatch(std::int64_t samples, std::int64_t side = 2, std::int64_t label = 1,
+struct TestBatch {
+  explicit TestBatch(std::int64_t samples, std::int64_t side = 2, std::int64_t label = 1,
                      std::uint8_t pixel = 7)
       : pixels(static_cast<std::size_t>(samples * side * side * 3), std::byte{pixel}),
         labels(static_cast<std::size_t>(samples), label),
@@ -39,8 +39,8 @@ struct MadeBatch {
                 .type = data::ElementType::i64,
                 .shape = {samples},
                 .data = reinterpret_cast<std::byte*>(labels.data())}} {}
-  MadeBatch(const MadeBatch&) = delete;
-  MadeBatch& operator=(const MadeBatch&) = delete;
+  TestBatch(const TestBatch&) = delete;
+  TestBatch& operator=(const TestBatch&) = delete;
 
   [[nodiscard]] std::vector<std::byte> message(
       std::optional<data::RingPosition> position = {}) const {

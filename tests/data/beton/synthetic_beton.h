@@ -10,9 +10,9 @@
 namespace precast::test {
 
 /// A `.beton` file of raw images, written by precast's writer. Sample i has fields
-/// `image` (noise keyed by i), `label` = i % classes, or i * classes / samples if `sorted`, and
+/// `image` (noise seeded with i), `label` = i % classes, or i * classes / samples if `sorted`, and
 /// `weight` = i.
-struct MadeBeton {
+struct SyntheticBeton {
   std::uint64_t samples = 100;
   int width = 16;
   int height = 16;
@@ -26,7 +26,7 @@ struct MadeBeton {
   bool checksums = true;
 };
 
-void write_made_beton(const std::filesystem::path& path, const MadeBeton& made);
+void write_made_beton(const std::filesystem::path& path, const SyntheticBeton& made);
 
 /// A `.beton` file of int fields, written by precast's writer.
 struct IntBeton {

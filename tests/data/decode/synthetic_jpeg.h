@@ -16,12 +16,12 @@
 
 namespace precast::test {
 
-/// The parameters of a JPEG that encode() makes with libjpeg.
-struct MadeJpeg {
+/// The parameters of a JPEG that encode() creates with libjpeg.
+struct SyntheticJpeg {
   int height = 64;
   int width = 64;
   int quality = 90;
-  /// Sampling factors of luma. With 0 columns, the image is grey.
+  /// Sampling factors of luma. If `columns` is 0, the image is grey.
   int columns = 2;
   int rows = 2;
   bool optimized = false;
@@ -32,7 +32,7 @@ struct MadeJpeg {
   bool progressive = false;
 };
 
-inline void PrintTo(const MadeJpeg& kind, std::ostream* out) {
+inline void PrintTo(const SyntheticJpeg& kind, std::ostream* out) {
   *out << kind.height << "x" << kind.width << " q" << kind.quality << " " << kind.columns << "x"
        << kind.rows << (kind.optimized ? " optimized" : "")
        << (kind.progressive ? " progressive" : "") << " restart " << kind.restart_interval
@@ -40,7 +40,7 @@ inline void PrintTo(const MadeJpeg& kind, std::ostream* out) {
 }
 
 /// Noise added to a coarse pattern, so that every coefficient is used.
-inline std::vector<unsigned char> noisy_samples(const MadeJpeg& kind, int channels) {
+inline std::vector<unsigned char> noisy_samples(const SyntheticJpeg& kind, int channels) {
   RandomStream random(7, 0, static_cast<std::uint64_t>(kind.width), RandomUse::test);
   std::vector<unsigned char> samples;
   for (int y = 0; y < kind.height; ++y) {
@@ -58,7 +58,7 @@ inline std::vector<unsigned char> noisy_samples(const MadeJpeg& kind, int channe
   return samples;
 }
 
-inline std::vector<std::byte> encode(const MadeJpeg& kind) {
+inline std::vector<std::byte> encode(const SyntheticJpeg& kind) {
   const int channels = kind.columns == 0 ? 1 : 3;
   return encode_jpeg(noisy_samples(kind, channels), kind.height, kind.width, channels,
                      [&](jpeg_compress_struct& state) {
@@ -74,7 +74,7 @@ inline std::vector<std::byte> encode(const MadeJpeg& kind) {
 }
 
 /// The region of a trial: the complete image for trial 0, otherwise a random rectangle.
-inline data::Rect region_of(const MadeJpeg& kind, int trial) {
+inline data::Rect region_of(const SyntheticJpeg& kind, int trial) {
   if (trial == 0) return {0, 0, kind.height, kind.width};
   RandomStream random(3, 0, static_cast<std::uint64_t>(trial), RandomUse::test);
   const auto draw = [&](int bound) {

@@ -1,4 +1,4 @@
-#include "tests/data/beton/made_beton.h"
+#include "tests/data/beton/synthetic_beton.h"
 
 #include <vector>
 
@@ -11,7 +11,7 @@ namespace precast::test {
 
 using data::store;
 
-void write_made_beton(const std::filesystem::path& path, const MadeBeton& made) {
+void write_made_beton(const std::filesystem::path& path, const SyntheticBeton& made) {
   data::BetonWriter writer(path,
                            {{"image", data::FieldType::image},
                             {"label", data::FieldType::integer},
