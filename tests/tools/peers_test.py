@@ -95,7 +95,7 @@ class Figures(unittest.TestCase):
         runs = {"precast": [run(300, 30), run(100, 10), run(200, 20)], "ffcv": [run(100, 10), run(20, 5), run(200, 20)]}
         precast, ffcv, dali = bench_loader.summarise(self.row, runs, {"dali": "no GPU"})
         self.assertEqual(precast["per_second"], 200)
-        self.assertEqual((ffcv["per_second"], ffcv["per_second_least"], ffcv["per_second_most"]), (100, 20, 200))
+        self.assertEqual((ffcv["per_second"], ffcv["per_second_min"], ffcv["per_second_max"]), (100, 20, 200))
         self.assertEqual(ffcv["precast_over_peer_per_second"], 3)  # the median of 3, 5 and 1
         self.assertEqual(ffcv["precast_over_peer_per_cpu_second"], 2)  # the median of 3, 2 and 1
         self.assertEqual(dali["cannot"], "no GPU")

@@ -196,7 +196,7 @@ def summarise(row, runs, failed):
             continue
         for figure in FIGURES:
             values = [r[figure] for r in runs[peer]]
-            line |= {figure: statistics.median(values), f"{figure}_least": min(values), f"{figure}_most": max(values)}
+            line |= {figure: statistics.median(values), f"{figure}_min": min(values), f"{figure}_max": max(values)}
             for way in PRECAST.keys() & runs.keys():
                 ours = [r[figure] for r in runs[way]]
                 line[f"{way}_over_peer_{figure}"] = statistics.median(o / v for o, v in zip(ours, values, strict=True))
@@ -215,7 +215,7 @@ def cells(line):
         return [*setting, "cannot run: " + line["cannot"].splitlines()[0][:90], *[""] * (len(HEAD) - len(setting) - 1)]
     ratios = [f"{line[key]:.2f}" if line["peer"] not in PRECAST and key in line else "" for key in RATIOS]
     return [*setting, f"{line['per_second']:.0f}", f"{line['per_cpu_second']:.0f}",
-            f"{line['per_cpu_second_least']:.0f} - {line['per_cpu_second_most']:.0f}", *ratios,
+            f"{line['per_cpu_second_min']:.0f} - {line['per_cpu_second_max']:.0f}", *ratios,
             f"{line['anonymous_bytes'] / 1e6:.0f}", f"{line['proportional_bytes'] / 1e6:.0f}"]
 
 

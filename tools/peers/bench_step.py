@@ -83,16 +83,16 @@ def summarise(size, batch, runs):
         row[f"ratio_{figure}"] = statistics.median(ratio(r, figure) for r in runs)
         for peer in ("precast", "python"):
             row[f"{peer}_{figure}"] = statistics.median(r[peer][figure] for r in runs)
-    return row | {"ratio_least": min(ratio(r, "images_per_second") for r in runs),
-                  "ratio_most": max(ratio(r, "images_per_second") for r in runs),
-                  "load_most": max(r["load"] for r in runs), "runs": runs}
+    return row | {"ratio_min": min(ratio(r, "images_per_second") for r in runs),
+                  "ratio_max": max(ratio(r, "images_per_second") for r in runs),
+                  "load_max": max(r["load"] for r in runs), "runs": runs}
 
 
 def print_table(rows):
     print(f"{'px':>5} {'batch':>6} {'precast img/s':>14} {'python img/s':>13} {'ratio (min - max)':>24} "
           f"{'ratio img/CPU-s':>16}   losses")
     for r in rows:
-        ratios = f"{r['ratio_images_per_second']:.3f} ({r['ratio_least']:.2f} - {r['ratio_most']:.2f})"
+        ratios = f"{r['ratio_images_per_second']:.3f} ({r['ratio_min']:.2f} - {r['ratio_max']:.2f})"
         print(f"{r['image_size']:>5} {r['batch_size']:>6} {r['precast_images_per_second']:>14.1f} "
               f"{r['python_images_per_second']:>13.1f} {ratios:>24} "
               f"{r['ratio_images_per_cpu_second']:>16.3f}   {'equal' if r['losses_equal'] else 'differ'}")

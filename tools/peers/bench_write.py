@@ -160,8 +160,8 @@ def summarise(name, workers, pairs, share):
         return run["images"] / run["cpu_seconds"]
 
     ratios = [per_cpu_second(ours) / per_cpu_second(theirs) for ours, theirs in pairs]
-    line = {"row": name, "workers": workers, "ratio": statistics.median(ratios), "ratio_least": min(ratios),
-            "ratio_most": max(ratios), "libjpeg_share": share}
+    line = {"row": name, "workers": workers, "ratio": statistics.median(ratios), "ratio_min": min(ratios),
+            "ratio_max": max(ratios), "libjpeg_share": share}
     for who, peer in enumerate(("precast", "ffcv")):
         line[peer] = {"images_per_cpu_second": median(who, per_cpu_second),
                       "images_per_second": median(who, lambda r: r["images"] / r["seconds"]),
@@ -178,7 +178,7 @@ def format_line(line):
     share = "" if line["libjpeg_share"] is None else f"{100 * line['libjpeg_share']:.0f} %"
     return " | ".join(["", line["row"], str(line["workers"]),
                        f"{ours['images_per_cpu_second']:,.0f}", f"{theirs['images_per_cpu_second']:,.0f}",
-                       f"**{line['ratio']:.2f}** ({line['ratio_least']:.2f} - {line['ratio_most']:.2f})",
+                       f"**{line['ratio']:.2f}** ({line['ratio_min']:.2f} - {line['ratio_max']:.2f})",
                        f"{ours['images_per_second']:,.0f}", f"{theirs['images_per_second']:,.0f}", share,
                        f"{ours['peak_bytes'] / 1e6:.0f}, FFCV {theirs['peak_bytes'] / 1e6:.0f}", ""]).strip()
 
