@@ -35,8 +35,9 @@ class Resolver {
     return sizes;
   }
 
-  /// For a custom field, in which the pointer of an empty value is undefined: follows only pointers
-  /// to the start of a table entry of the same sample. @return the same sizes as checked_sizes()
+  /// For a custom field, whose pointer is undefined if the value is empty: follows only pointers
+  /// that the allocation table lists as the start of a value of the same sample. @return the same
+  /// sizes as checked_sizes()
   std::vector<std::uint32_t> found_sizes(std::size_t field) {
     std::vector<std::uint32_t> sizes(metadata_.size());
     std::size_t hint = 0;

@@ -12,10 +12,9 @@ namespace precast::engine {
 [[nodiscard]] PRECAST_API std::vector<int> gather_compute_threads(Communicator& ranks);
 
 /// For a resumed run on CPUs: sets this rank's number of compute threads to the saved number, if
-/// that is at most `most`. If the number still differs on any rank, rank 0 logs a warning.
-/// Collective.
-/// @param saved the number of each rank in the checkpoint; does nothing if the number of ranks has
-/// changed.
+/// that is at most `most`. If the number still differs on any rank, rank 0 logs a warning. Does
+/// nothing if the number of ranks has changed. Collective. @param saved the number of compute
+/// threads of each rank, from the checkpoint.
 PRECAST_API void restore_compute_threads(const std::vector<int>& saved, int most,
                                          Communicator& ranks);
 

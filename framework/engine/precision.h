@@ -34,7 +34,8 @@ class PRECAST_API GradScaler final : public Stateful {
   explicit GradScaler(at::Device device);
   [[nodiscard]] State state() const override;
   [[nodiscard]] at::Tensor scale(const at::Tensor& loss) const;
-  /// The factor of the loss, and therefore of the gradients: scalar float32 on the device.
+  /// The factor by which scale() multiplies the loss, and therefore the gradients: scalar float32
+  /// on the device.
   [[nodiscard]] const at::Tensor& factor() const { return scale_; }
   /// Scalar bool on the device: whether the scale has fallen below 1. If so, the scale cannot be
   /// the cause of infinite gradients.

@@ -28,7 +28,7 @@ void OutputQueue::line(int fd, std::string_view prefix, std::string_view text) {
   whole += text;
   whole += '\n';
   bytes_ += whole.size();
-  // Joins short lines into one piece, up to the size that a pipe accepts in one write.
+  // Joins short lines into one piece of at most PIPE_BUF bytes, which a pipe accepts as a whole.
   if (!pieces_.empty() && pieces_.back().fd == fd && pieces_.back().written == 0 &&
       pieces_.back().text.size() + whole.size() <= PIPE_BUF) {
     pieces_.back().text += whole;

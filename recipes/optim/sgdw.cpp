@@ -39,8 +39,9 @@ class Sgdw final : public Optimizer {
   [[nodiscard]] double decay(const ParameterGroups::Group& group, double lr) const {
     return group.weight_decay * (lr / peak_lr_);
   }
-  /// Computed in double, like the overload above. decay_weights() rounds it at the point at which
-  /// an op with a scalar rounds.
+  /// Computed in double, like the overload above. decay_weights() converts the result to float32 at
+  /// the point where an op with a double scalar would, so that both overloads round in the same
+  /// way.
   [[nodiscard]] at::Tensor decay(const ParameterGroups::Group& group, const at::Tensor& lr) const {
     return lr.to(at::kDouble).div_(peak_lr_).mul_(group.weight_decay);
   }

@@ -24,8 +24,8 @@ struct OptionHelp {
   std::string value;
   /// The default as a user would write it; empty: none.
   std::string default_text;
-  /// The text up to the first semicolon is its meaning, which is the same in every command; details
-  /// for this command follow it.
+  /// The help text. The part up to the first semicolon is the option's meaning, which is the same
+  /// in every command; details for this command follow it.
   std::string help;
 
   [[nodiscard]] std::string meaning() const { return help.substr(0, help.find(';')); }

@@ -164,7 +164,7 @@ def run(step, log, limit_s):
 
 
 def rehearse(step, log):
-    """Starts the step without a visible GPU. @return the problem; empty if there is none."""
+    """Runs the step without a visible GPU. @return the problem; empty if `step.rehearsal` allows the outcome."""
     if step.missing:
         return "" if step.optional or step.rehearsal == "optional" else step.missing
     try:

@@ -142,7 +142,11 @@ class Precast:
 
 
 def combined(runs):
-    """Combines the figures of processes that ran at the same time. Rates, CPU seconds and memory are added."""
+    """Combines the figures of processes that ran at the same time.
+
+    Images, CPU seconds, images per second and memory are added. `seconds` is that of the slowest process;
+    `per_cpu_second` is computed from the sums.
+    """
     images, cpu = sum(r["images"] for r in runs), sum(r["cpu_seconds"] for r in runs)
     return {"images": images, "seconds": max(r["seconds"] for r in runs), "cpu_seconds": cpu,
             "per_second": sum(r["images"] / r["seconds"] for r in runs), "per_cpu_second": images / cpu,

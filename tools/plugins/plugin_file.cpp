@@ -61,8 +61,9 @@ std::string loading_path;
 void* open_library(const std::filesystem::path& path) noexcept {
   loading_path = path.string();
   const std::terminate_handler before = std::set_terminate(report_throwing_global);
-  // dlopen is declared not to throw, so clang would drop the check of noexcept around a direct
-  // call.
+  // open_library() is noexcept, so an exception from a global object's constructor calls the
+  // terminate handler. dlopen is declared not to throw, so for a direct call clang would omit the
+  // code that enforces this.
   void* (*volatile load)(const char*, int) = ::dlopen;
   void* const library = load(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   std::set_terminate(before);

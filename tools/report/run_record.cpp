@@ -82,7 +82,8 @@ void add_row(RunRecord& run, const ordered_json& record) {
   run.steps.push_back(row);
 }
 
-/// The number of steps per epoch of the run's newest part, from run.json or from the log.
+/// The number of steps per epoch since the run was last started or resumed, from run.json. If
+/// run.json does not contain it, an estimate from the log.
 double steps_per_epoch(const RunRecord& run) {
   if (const double recorded = number_of(run.facts, "steps_per_epoch"); recorded > 0)
     return recorded;

@@ -194,7 +194,10 @@ def _item_bytes(typestr: str) -> int:
 
 
 def _fill_array(struct: ValueStruct, value: Any) -> Any:
-    """Implements _fill() for arrays with NumPy's interface or with `__array__` (torch's tensors); stores C order."""
+    """Implements _fill() for arrays with `__array_interface__` (NumPy) or `__array__` (torch's tensors).
+
+    Values are stored in C order.
+    """
     if not hasattr(value, "__array_interface__") and hasattr(value, "__array__"):
         value = value.__array__()
     interface = getattr(value, "__array_interface__", None)

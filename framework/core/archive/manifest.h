@@ -33,8 +33,8 @@ struct ManifestFile {
 struct Manifest {
   /// Optimiser steps done, over all epochs; >= 0.
   std::int64_t step = 0;
-  /// The metric by which checkpoints are compared, finite; empty if the checkpoint was saved
-  /// without an evaluation.
+  /// The value of the metric by which checkpoints are compared. Empty if the weights were not
+  /// evaluated, or if the value was NaN or infinite.
   std::optional<double> metric;
   std::vector<ManifestFile> files;
 

@@ -46,9 +46,9 @@ std::size_t first_invalid_utf8(std::string_view text) {
   return at;
 }
 
-/// Inspects the source before a tree is built from it: counts documents, and rejects sources with
-/// too many nodes. YAML::LoadAll is not used, because it never returns for a source that starts
-/// with a comma.
+/// Used to inspect a source before a tree is built from it (has_second_document()): rejects sources
+/// with too many nodes, and stores the start of the last document. YAML::LoadAll is not used,
+/// because it never returns for a source that starts with a comma.
 class NodeCounter final : public YAML::EventHandler {
  public:
   explicit NodeCounter(std::size_t max_values) : max_values_(max_values) {}

@@ -104,8 +104,9 @@ std::vector<OpCost> convolution_costs(const TracedOp& op, bool half) {
   const TracedTensor& input = op.inputs.at(backward ? 1 : 0);
   const TracedTensor& weight = op.inputs.at(backward ? 2 : 1);
   const TracedTensor& output = backward ? op.inputs.at(0) : op.outputs.at(0);
-  // A transposed convolution computes the input gradient of the convolution from its output to its
-  // input. Its own input gradient is the result of that convolution.
+  // A transposed convolution computes the input gradient of an ordinary convolution whose input has
+  // the shape of `output` and whose result has the shape of `input`. The input gradient of the
+  // transposed convolution is the result of that ordinary convolution.
   const ConvolutionShape shape =
       op.transposed ? shape_of(output, input, weight) : shape_of(input, output, weight);
   ConvolutionProducts products = products_of(shape);

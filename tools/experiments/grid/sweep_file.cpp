@@ -29,8 +29,9 @@ constexpr const char* kChecked = "checked";
 constexpr const char* kCheckedWithGpu = "checked_with_gpu";
 
 struct Dataset {
-  /// The key if all trials have the same dataset, because its files may be moved. If the dataset is
-  /// a value of an axis, its files.
+  /// The name under which sweep.json records the dataset. If all trials use the same dataset, this
+  /// is the recipe's key, so that the files may be moved; if trials differ in the dataset, it is
+  /// the same text as `files`.
   std::string name;
   std::string files;
   std::string file_names;  // dataset_names()
