@@ -228,7 +228,7 @@ class Builder {
     std::int64_t kernel = 2, stride = 0, padding = 0;
     Schema schema;
     schema.add("kernel", &kernel, "side of the window").min(1);
-    schema.add("stride", &stride, "step of the window; 0: the kernel").min(0);
+    schema.add("stride", &stride, "step of the window; 0: the same as kernel").min(0);
     schema.add("padding", &padding, "pixels added on each side; at most half the kernel").min(0);
     read(entry, schema);
     if (stride == 0) stride = kernel;
@@ -314,7 +314,7 @@ class Builder {
     ConfigNode layers, shortcut;
     Schema schema;
     schema.add("layers", &layers, "layers of the residual branch").required();
-    schema.add("shortcut", &shortcut, "layers on the shortcut; none: the identity");
+    schema.add("shortcut", &shortcut, "layers on the shortcut; not given: the identity");
     read(entry, schema);
     auto residual = std::make_shared<Residual>();
     const LayerShape in = entry.shape;

@@ -29,14 +29,14 @@ struct DescribedOptions {
 ///               padding (-1: kernel / 2), groups (1), bias (true)
 ///     bn        batch norm
 ///     relu, gelu
-///     max_pool, avg_pool   kernel (2), stride (0: the kernel), padding (0)
+///     max_pool, avg_pool   kernel (2), stride (0: the same as kernel), padding (0)
 ///     global_avg_pool, global_max_pool   [N, C, H, W] -> [N, C, 1, 1]
 ///     flatten              [N, C, H, W] -> [N, C * H * W]
 ///     linear    out (0: the number of classes), bias (true)
 ///     upsample  scale (2): repeats each pixel
 ///     scale     factor (required): multiplies each value
 ///     dropout   p (0.5)
-///     residual  layers (required), shortcut (none: the identity): adds their outputs
+///     residual  layers (required), shortcut (not given: the identity): adds their outputs
 ///
 /// Names, order and initial weights are those of Python's torch.nn.Sequential with the same layers
 /// ("0.weight"; within a residual "3.layers.0.weight", "3.shortcut.0.weight"). BlurPool and

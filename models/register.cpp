@@ -28,9 +28,10 @@ void register_models(ModelRegistry& registry) {
   add_resnet(registry, "wide_resnet50_2",
              "ResNet-50 with inner layers twice as wide, 68.9 M parameters",
              {.bottleneck = true, .blocks = {3, 4, 6, 3}, .width_per_group = 128});
-  add_resnet(registry, "resnext50_32x4d",
-             "ResNet-50 with 32 groups of 4 channels, 25.0 M parameters",
-             {.bottleneck = true, .blocks = {3, 4, 6, 3}, .groups = 32, .width_per_group = 4});
+  add_resnet(
+      registry, "resnext50_32x4d",
+      "ResNeXt-50 32x4d: ResNet-50 with 32 groups in each 3 x 3 convolution, 25.0 M parameters",
+      {.bottleneck = true, .blocks = {3, 4, 6, 3}, .groups = 32, .width_per_group = 4});
 }
 
 }  // namespace precast::models

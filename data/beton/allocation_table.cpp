@@ -62,10 +62,10 @@ void check_no_overlap(std::span<const Allocation> sorted, const std::string& loc
 AllocationTable::AllocationTable(std::span<const std::byte> table, const BetonHeader& header,
                                  std::uint64_t metadata_end, const std::string& location) {
   if (table.size() % kAllocationBytes != 0) {
-    throw DataError(
-        fmt::format("{}: allocation table at {}: expected a multiple of {} bytes, got {}. The file "
-                    "is truncated or has extra bytes after its table",
-                    location, header.table_offset, kAllocationBytes, table.size()));
+    throw DataError(fmt::format(
+        "{}: allocation table at byte {}: expected a multiple of {} bytes, got {}. The file "
+        "is truncated or has extra bytes after its table",
+        location, header.table_offset, kAllocationBytes, table.size()));
   }
   const Limits limits{header.num_samples, metadata_end, header.table_offset,
                       std::countr_zero(header.page_bytes)};

@@ -48,7 +48,7 @@ std::uint64_t array_bytes(const ArrayFormat& format, const std::string& location
                                 format.dtype));
   }
   if (format.shape.empty() || format.shape.size() > kMaxDimensions) {
-    throw DataError(fmt::format("{}: expected a shape of 1 to {} dimensions, got {}", location,
+    throw DataError(fmt::format("{}: expected a shape with 1 to {} dimensions, got {}", location,
                                 kMaxDimensions, format.shape.size()));
   }
   for (const std::uint64_t dimension : format.shape) {
@@ -66,7 +66,8 @@ std::uint64_t array_bytes(const ArrayFormat& format, const std::string& location
 std::vector<std::byte> array_arguments(const ArrayFormat& format, const std::string& location) {
   (void)array_bytes(format, location);
   const std::string text = fmt::format(R"([["", "{}"]])", format.dtype);
-  require(text.size() <= kMaxDtypeTextBytes, "a plain type's text has at most kTextRoom bytes");
+  require(text.size() <= kMaxDtypeTextBytes,
+          "a plain type's text has at most kMaxDtypeTextBytes bytes");
   std::vector<std::byte> arguments(kFieldArgumentsBytes);
   for (std::size_t i = 0; i < format.shape.size(); ++i)
     store(arguments.data() + 8 * i, format.shape[i]);

@@ -55,8 +55,8 @@ FieldLayout custom_layout(const FieldInfo& field, const BetonOptions& options,
   throw DataError(fmt::format(
       "{1}: expected a layout for the custom type (255), got none in the file. Records cannot be "
       "located without it. Give --field-layout {0}=BYTES:ALIGNMENT (in a recipe: data.fields; in "
-      "Python: Dataset(PATH, fields=[\"{0}=BYTES:ALIGNMENT\"])): the itemsize and the alignment of "
-      "the metadata_type of the field's FFCV class",
+      "Python: Dataset(PATH, fields=[\"{0}=BYTES:ALIGNMENT\"])), where BYTES and ALIGNMENT are "
+      "the itemsize and the alignment of the metadata_type of the field's FFCV class",
       field.name, location));
 }
 

@@ -168,8 +168,9 @@ void store_shaped(const FieldTag& tag, std::span<const std::uint64_t> extents,
       continue;
     }
     if (extents[i] == 0 || extents[i] > std::numeric_limits<std::uint32_t>::max())
-      throw DataError(fmt::format("pixels field: expected an image of at least 1 x 1 px, got {}",
-                                  fmt::join(extents, " x ")));
+      throw DataError(
+          fmt::format("pixels field: expected an image with sides of 1 to {} px, got {} x {} px",
+                      std::numeric_limits<std::uint32_t>::max(), extents[0], extents[1]));
     store(blob.data() + 4 * i, static_cast<std::uint32_t>(extents[i]));
   }
 }

@@ -103,8 +103,9 @@ void add_field_layout(std::string_view text, std::string_view location,
                       std::map<std::string, FieldLayout>& layouts) {
   const std::size_t equals = text.find('=');
   if (equals == text.npos) {
-    throw ConfigError(fmt::format("{}: expected NAME=BYTES:ALIGNMENT of a custom field, got '{}'",
-                                  location, text));
+    throw ConfigError(fmt::format(
+        "{}: expected the layout of a custom field as NAME=BYTES:ALIGNMENT[:POINTER], got '{}'",
+        location, text));
   }
   const std::string name(text.substr(0, equals));
   const FieldLayout layout =

@@ -50,8 +50,8 @@ BetonHeader parse_header(std::span<const std::byte> file, const BetonLimits& lim
   }
   if (!std::has_single_bit(header.page_bytes) || header.page_bytes < limits.min_page_bytes) {
     throw DataError(fmt::format(
-        "{}: header: expected a page size that is a power of two of at least {}, got {}", location,
-        limits.min_page_bytes, header.page_bytes));
+        "{}: header: expected a page size that is a power of two of at least {} bytes, got {}",
+        location, limits.min_page_bytes, header.page_bytes));
   }
   if (header.num_samples == 0) {
     throw DataError(fmt::format("{}: header: expected at least 1 sample, got 0", location));
@@ -99,7 +99,7 @@ void BetonMetadata::check_extents(const BetonBytes& file) const {
   }
   if (header_.table_offset < end || header_.table_offset > file.size()) {
     throw DataError(fmt::format(
-        "{}: header: expected an allocation table inside [{}, {}], got one at {}. The file is "
+        "{}: header: expected an allocation table from byte {} to {}, got one at {}. The file is "
         "truncated, or its header is damaged",
         file.location(), end, file.size(), header_.table_offset));
   }

@@ -43,8 +43,8 @@ std::shared_ptr<const BetonReader::File> BetonReader::File::open_remote(
     const std::string& url, BlobAccess access, const BetonOptions& options) {
   if (access != BlobAccess::mapped) {
     throw ConfigError(
-        fmt::format("{}: expected data.in_memory: 1 or 2 for a remote file, got 0. Fetched "
-                    "data is kept on disk, not in memory",
+        fmt::format("{}: expected data.in_memory: 1 or 2 for a remote file, got 0, "
+                    "which reads only local files",
                     redacted_url(url)));
   }
   const auto remote = std::make_shared<RemoteFile>(url, options.remote);

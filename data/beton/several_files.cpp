@@ -75,11 +75,11 @@ void check_same_fields(const BetonReader& first, const BetonReader& other) {
   }
   const std::size_t count = other.fields().size();
   if (fields.size() > count)
-    fail(fmt::format("{} fields with {}", fields.size(), describe(fields[count])),
+    fail(fmt::format("{} fields including {}", fields.size(), describe(fields[count])),
          fmt::format("{}", count));
   if (fields.size() < count)
     fail(fmt::format("{} fields", fields.size()),
-         fmt::format("{} with {}", count, describe(other.fields()[fields.size()])));
+         fmt::format("{} including {}", count, describe(other.fields()[fields.size()])));
 }
 
 std::uint64_t copy_page_bytes(const std::vector<const BetonReader*>& files) {

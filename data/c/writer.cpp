@@ -194,7 +194,7 @@ ArrayInput array_of(const precast_data_value& value) {
   check_argument(value.dtype, "dtype");
   if (value.ndim < 0 || value.ndim > PRECAST_DATA_MAX_DIMS)
     throw DataError(
-        fmt::format("expected at most {} dimensions, got {}", PRECAST_DATA_MAX_DIMS, value.ndim));
+        fmt::format("expected 0 to {} dimensions, got {}", PRECAST_DATA_MAX_DIMS, value.ndim));
   ArrayInput array{.format = {.dtype = value.dtype, .shape = {}}, .elements = bytes_of(value)};
   std::uint64_t bytes = dtype_bytes(value.dtype);
   if (bytes == 0) {
@@ -202,11 +202,12 @@ ArrayInput array_of(const precast_data_value& value) {
         fmt::format("expected a plain numpy type such as <f4, got '{}'", array.format.dtype));
   }
   for (int i = 0; i < value.ndim; ++i) {
+    if (value.shape[i] < 0)
+      throw DataError(fmt::format("expected dimensions >= 0, got {}", value.shape[i]));
     array.format.shape.push_back(static_cast<std::uint64_t>(value.shape[i]));
-    if (value.shape[i] < 0 || __builtin_mul_overflow(bytes, array.format.shape.back(), &bytes))
+    if (__builtin_mul_overflow(bytes, array.format.shape.back(), &bytes))
       throw DataError(
-          fmt::format("expected an array with dimensions >= 0 that fits into memory, got {}",
-                      describe(array.format)));
+          fmt::format("expected an array that fits into memory, got {}", describe(array.format)));
   }
   if (bytes != value.bytes)
     throw DataError(fmt::format("expected {} bytes for an array {}, got {}", bytes,
@@ -219,8 +220,8 @@ ImageInput image_of(const ArrayInput& array) {
   const std::vector<std::uint64_t>& shape = array.format.shape;
   if (shape.size() != 3 || shape[2] != 3 || array.format.dtype != "|u1" || shape[0] < 1 ||
       shape[1] < 1 || shape[0] * shape[1] > kMaxPixels)
-    throw DataError(
-        fmt::format("expected pixels [H, W, 3] of |u1, got {}", describe(array.format)));
+    throw DataError(fmt::format("expected 1 to {} pixels [H, W, 3] of |u1, got {}", kMaxPixels,
+                                describe(array.format)));
   ImageInput input;
   input.pixels = Image(static_cast<int>(shape[0]), static_cast<int>(shape[1]));
   std::memcpy(input.pixels.pixels.data(), array.elements.data(), array.elements.size());

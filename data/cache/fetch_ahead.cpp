@@ -54,7 +54,7 @@ FetchAhead::FetchAhead(const BetonReader& reader, const std::vector<std::size_t>
     for (RemoteFile* remote : reader_.remotes()) remote->resume();
     throw DeviceError(
         fmt::format("loader: cannot start connection {} of {}: {}. Use fewer "
-                    "loader threads, or allow more processes (ulimit -u)",
+                    "workers, or allow more processes (ulimit -u)",
                     started + 1, kConnections, error.code().message()));
   }
 }

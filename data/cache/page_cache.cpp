@@ -90,8 +90,10 @@ class PageCache::State {
     } catch (const std::system_error& error) {
       const std::size_t started = readers_.size();
       end();
-      throw DeviceError(fmt::format("loader: cannot start reader {} of {}: {}. Use fewer threads",
-                                    started + 1, options_.readers, error.code().message()));
+      throw DeviceError(fmt::format(
+          "loader: cannot start reader {} of {}: {}. Use fewer workers, or allow more processes "
+          "(ulimit -u)",
+          started + 1, options_.readers, error.code().message()));
     }
   }
 

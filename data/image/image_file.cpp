@@ -67,11 +67,11 @@ ImageFileFacts decode_image_file(std::span<const std::byte> file, Image& out) {
   }
   std::string start;
   for (const std::byte byte : file.first(std::min<std::size_t>(file.size(), 8))) {
-    start += fmt::format("{:02x} ", std::to_integer<int>(byte));
+    start += fmt::format(" {:02x}", std::to_integer<int>(byte));
   }
-  throw DataError(
-      fmt::format("image: expected a JPEG, PNG or WebP file, got {} bytes that begin with: {}",
-                  file.size(), start.empty() ? "nothing" : start));
+  throw DataError(fmt::format("image: expected a JPEG, PNG or WebP file, got {} bytes{}{}",
+                              file.size(), start.empty() ? "" : " that begin with hexadecimal",
+                              start));
 }
 
 }  // namespace precast::data

@@ -17,8 +17,8 @@ void check_coefficients(const jpeg_decompress_struct& decompress) {
   const std::uint64_t bytes = blocks * sizeof(JBLOCK);
   if (bytes <= kMaxCoefficientBytes) return;
   throw DataError(
-      fmt::format("expected a JPEG of several scans (progressive) with at most {} bytes of "
-                  "coefficients, got {}",
+      fmt::format("expected at most {} bytes of coefficients in a JPEG of several scans (such as a "
+                  "progressive one), got {}",
                   kMaxCoefficientBytes, bytes));
 }
 

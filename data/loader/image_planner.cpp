@@ -33,7 +33,8 @@ void each_size(const BetonReader& reader, std::size_t field, Visit visit) {
 void check_width(const BetonReader& reader, std::size_t field, int longest) {
   if (longest <= kMaxPlannedWidth) return;
   throw ConfigError(fmt::format(
-      "expected images of at most {} px, because data.in_memory is gpu, got {} px (field '{}')",
+      "expected images with sides of at most {} px, because data.in_memory is gpu, got {} px "
+      "(field '{}')",
       kMaxPlannedWidth, longest, reader.fields()[field].name));
 }
 
@@ -146,9 +147,9 @@ std::size_t image_plan_bytes(const ImageOutput& image, int side) {
         side * (image.pipeline.filter == ResizeFilter::area ? ResizePlan::kMaxFixedTaps - 1
                                                             : (ResizePlan::kMaxFixedTaps - 1) / 2);
     throw ConfigError(
-        fmt::format("{}: expected stored images of at most {} px for the setting gpu and an image "
-                    "size of {} px, "
-                    "got {} px. Write the file with a smaller --image.max_resolution",
+        fmt::format("{}: expected stored images with sides of at most {} px for the setting gpu "
+                    "and an image size of {} px, got {} px. Write the file with a smaller "
+                    "--image.max_resolution",
                     kKey, max_side_px, side, *image.max_stored_side_px));
   }
   const auto count = static_cast<std::size_t>(taps);

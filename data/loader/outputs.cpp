@@ -11,6 +11,7 @@
 #include "data/loader/sample_bytes.h"
 #include "data/loader/stored_pixels.h"
 #include "framework/core/error.h"
+#include "framework/core/format.h"
 #include "framework/core/suggest.h"
 
 namespace precast::data {
@@ -182,9 +183,9 @@ class Resolver {
     }
     if (fill_in(spec, output)) return true;
     if (!failed_) {
-      fail(spec, fmt::format("expected a field that a batch can hold, got '{}' of type {}{}",
-                             info.name, type_name(info),
-                             spec.type ? ", which cannot be converted. Leave out `convert`" : ""));
+      fail(spec, fmt::format("expected a field that {}, got '{}' of type {}{}",
+                             spec.type ? "can be converted" : "a batch can hold", info.name,
+                             type_name(info), spec.type ? ". Leave out `convert`" : ""));
     }
     return false;
   }
@@ -304,10 +305,15 @@ class Resolver {
                       info.tag.channels == 1;
     const bool plane = grey || (array && info.shape.size() == 2 && info.dtype == "|u1");
     if (info.type != FieldType::image && !plane) {
-      return fail(spec, fmt::format("expected a mask: an image, a u8 ndarray or tensor [H, W] or "
-                                    "pixels with one u8 channel, got '{}' of type {} with {} "
-                                    "dimensions",
-                                    info.name, type_name(info), info.shape.size()));
+      const std::string more =
+          array ? fmt::format(" [{}]", fmt::join(info.shape, ", "))
+          : info.tag.kind == FieldTag::Kind::pixels
+              ? fmt::format(" with {}", format_count(info.tag.channels, "channel"))
+              : std::string();
+      return fail(spec,
+                  fmt::format("expected a mask: an image, a u8 (|u1) ndarray or tensor [H, W], "
+                              "or u8 pixels with 1 channel, got '{}' of type {}{}",
+                              info.name, type_name(info), more));
     }
     MaskOutput mask{.fill = spec.fill, .channels = plane ? 1 : 3};
     output.type = spec.type.value_or(ElementType::u8);

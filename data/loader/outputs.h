@@ -118,7 +118,7 @@ template <typename Kind>
 }
 
 /// Whether the output's values are padded to the largest value of their batch.
-[[nodiscard]] bool is_packed(const Output& output);
+[[nodiscard]] PRECAST_API bool is_packed(const Output& output);
 
 /// Returns the outputs of `pipeline`, each with its field in the file. A BytesOutput is followed by
 /// an output NAME.lengths, and a ShapedOutput by an output NAME.extents. If the pipeline lists no

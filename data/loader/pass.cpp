@@ -109,9 +109,10 @@ void Loader::Pass::start() {
     for (std::size_t w = 0; w < shared_.readers.size(); ++w)
       workers_.emplace_back([this, w] { work(shared_.readers[w], shared_.clocks[w]); });
   } catch (const std::system_error& error) {
-    throw DeviceError(fmt::format("loader: cannot start thread {} of {}: {}. Use fewer workers",
-                                  workers_.size() + 1, shared_.readers.size(),
-                                  error.code().message()));
+    throw DeviceError(
+        fmt::format("loader: cannot start worker {} of {}: {}. Use fewer workers, or allow more "
+                    "processes (ulimit -u)",
+                    workers_.size() + 1, shared_.readers.size(), error.code().message()));
   }
 }
 

@@ -47,7 +47,8 @@ std::vector<std::int64_t> labels_of_class(std::string_view component, std::strin
   if (!labels.empty()) return labels;
   std::string hint = suggest(name, names);
   if (names.size() > kMaxSuggested && hint.starts_with("Known"))
-    hint = fmt::format("precast inspect {} shows its {} classes", dataset_name, names.size());
+    hint = fmt::format("`precast inspect {} --json` lists its {} classes",
+                       shell_word(std::string(dataset_name)), names.size());
   throw ConfigError(fmt::format("{}: expected the name of a class of {}, got '{}'. {}", component,
                                 dataset_name, name, hint));
 }

@@ -56,7 +56,8 @@ SampleSet select_samples(const BetonReader& reader, const OrderOptions& options)
   }
   if (selected.empty()) {
     throw ConfigError(
-        fmt::format("filter: expected at least one matching sample in {}, but '{}' matches none",
+        fmt::format("filter: expected at least one matching sample in {}{}, got none for '{}'",
+                    options.subset.empty() ? "" : fmt::format("the subset {} of ", options.subset),
                     reader.path().string(), options.filter));
   }
   return SampleSet(std::move(selected));
@@ -83,9 +84,10 @@ std::vector<OrderProblem> find_problems(const OrderOptions& options) {
 void register_orders(OrderRegistry& registry) {
   registry.add("sequential", "as in the file", make_sequential_order);
   registry.add("random", "uniformly random, in a different order in each epoch", make_random_order);
-  registry.add("quasi_random", "random within a window of open pages, for files larger than memory",
+  registry.add("quasi_random", "random within a window of pages, for files larger than memory",
                make_quasi_random_order);
-  registry.add("weighted", "drawn with replacement by weights", make_weighted_order);
+  registry.add("weighted", "drawn with replacement, with probabilities in proportion to weights",
+               make_weighted_order);
   registry.add("class_balanced", "drawn so that all classes occur equally often",
                make_class_balanced_order);
 }

@@ -43,9 +43,10 @@ std::vector<std::string> names_of(const BetonReader& reader) {
 SampleProperty::SampleProperty(const BetonReader& reader, std::string_view name)
     : reader_(&reader) {
   if (find_number(name) || find_property(name)) return;
-  throw ConfigError(fmt::format("filter: expected the name of a number field of {}, got '{}'. {}",
-                                reader.path().string(), name,
-                                suggest(std::string(name), names_of(reader))));
+  throw ConfigError(
+      fmt::format("filter: expected a field of numbers of {}, or the bytes, width, height "
+                  "or mode of another field, got '{}'. {}",
+                  reader.path().string(), name, suggest(std::string(name), names_of(reader))));
 }
 
 bool SampleProperty::find_number(std::string_view name) {

@@ -31,8 +31,8 @@ class PRECAST_API SampleSet {
 
 /// The syntax of a subset, for help and messages.
 inline constexpr const char* kSubsetForms =
-    "N, the first N; A:B, from A to B - 1; random:N, N drawn at random; random:N:SEED, another "
-    "draw; @FILE, the samples that a file lists";
+    "N (the first N), A:B (from A to B - 1), random:N (N drawn at random), random:N:SEED (another "
+    "draw) or @FILE (the samples that a file lists)";
 
 /// Whether choose_subset() accepts the text for a large enough dataset. Does not read a list.
 [[nodiscard]] PRECAST_API bool is_subset(std::string_view text);

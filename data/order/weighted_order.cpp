@@ -95,9 +95,10 @@ std::unique_ptr<SampleOrder> make_weighted_order(const OrderInputs& inputs,
                                                  const WeightedOptions& options) {
   const BetonReader& reader = inputs.reader;
   if (options.weights.empty() == options.weight_field.empty()) {
-    throw ConfigError(
+    throw ConfigError(fmt::format(
         "weights: expected either weights (one number per class) or weight_field (the name of a "
-        "float field) for the order weighted, got neither or both");
+        "float field) for the order weighted, got {}",
+        options.weights.empty() ? "neither" : "both"));
   }
   std::vector<double> weights(inputs.members.size());
   const bool by_class = !options.weights.empty();

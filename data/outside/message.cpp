@@ -107,11 +107,11 @@ HostTensor take_output(const ordered_json& output, std::span<const std::byte>& r
   std::uint64_t bytes = element_size(tensor.type);
   for (const std::int64_t side : tensor.shape) {
     if (__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(side), &bytes))
-      throw_invalid("shape", "a shape of more than 2^64 bytes");
+      throw_invalid("shape", "a shape of 2^64 bytes or more");
   }
   if (bytes > rest.size())
-    throw_invalid(fmt::format("size of '{}': {} bytes", tensor.name, bytes),
-                  fmt::format("{} bytes", rest.size()));
+    throw_invalid("size",
+                  fmt::format("{} of the {} bytes of '{}'", rest.size(), bytes, tensor.name));
   rest = rest.subspan(bytes);
   return tensor;
 }
@@ -127,10 +127,11 @@ std::vector<HostTensor> read_outputs(const ordered_json& outputs, std::span<cons
       throw_invalid("name", fmt::format("'{}' twice", field.name));
     if (!fields.empty() && field.shape[0] != fields[0].shape[0])
       throw_invalid("number of samples",
-                    fmt::format("{} and {}", fields[0].shape[0], field.shape[0]));
+                    fmt::format("{} in '{}' and {} in '{}'", fields[0].shape[0], fields[0].name,
+                                field.shape[0], field.name));
     fields.push_back(std::move(field));
   }
-  expect(data.empty(), "number of bytes after the data: 0", data.size());
+  if (!data.empty()) throw_invalid("size", fmt::format("{} bytes after the data", data.size()));
   return fields;
 }
 
@@ -163,8 +164,8 @@ OutsideMessage parse_outside_message(std::span<const std::byte> message) {
   if (header.contains("end")) {
     check_keys(header, kEndKeys);
     if (!header.at("end").is_string()) throw_invalid("end", dump(header.at("end")));
-    expect(message.empty(), "number of bytes after the header of an end message: 0",
-           message.size());
+    if (!message.empty())
+      throw_invalid("size", fmt::format("{} bytes after the header of an end", message.size()));
     parsed.end = printable(header.at("end").get<std::string>());
     return parsed;
   }

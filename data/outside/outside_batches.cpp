@@ -31,7 +31,8 @@ std::unique_ptr<OutsideBatches> open_outside_batches(const std::string& address,
     return make_ring_batches(address.substr(kRingScheme.size()), std::move(options));
   if (address.starts_with(kZmqScheme))
     return make_zmq_batches(parse_zmq_address(address), std::move(options));
-  throw ConfigError(fmt::format("expected ring://NAME or zmq://..., got '{}'", address));
+  throw ConfigError(
+      fmt::format("expected ring://NAME, zmq://HOST:PORT or zmq:///PATH, got '{}'", address));
 }
 
 }  // namespace precast::data

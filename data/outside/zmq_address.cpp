@@ -73,7 +73,7 @@ void parse_location(std::string_view location, ZmqAddress& address) {
     if (location.size() > kMaxPathBytes)
       refuse_address(address.text, "a path of at most 107 bytes");
     if (location.find('\0') != std::string_view::npos)
-      refuse_address(address.text, "a path without zeros");
+      refuse_address(address.text, "a path without zero bytes");
     address.endpoint = fmt::format("ipc://{}", location);
     return;
   }

@@ -113,7 +113,8 @@ class ZmqBatches final : public OutsideBatches {
     } while (!socket_.wait() || !socket_.receive(message->get()));
     ++number_;
     if (message->has_more_parts())
-      throw ProducerError(fmt::format("{}: expected one part, got several parts", name));
+      throw ProducerError(
+          fmt::format("{}: expected a message of one part, got several parts", name));
     OutsideMessage parsed = parse(message->bytes(), name);
     if (parsed.end)
       throw ProducerError(fmt::format("{}: expected another batch, got the end: {}", name,

@@ -29,13 +29,17 @@ Record copy_once(const std::byte* from) {
   return std::bit_cast<Record>(words);
 }
 
-/// @throws RingError if `valid` is false. @param what the name of the value in RING.md.
+/// @param what the name of the value in RING.md.
+[[noreturn]] void throw_invalid(std::string_view what, std::string_view got) {
+  throw RingError(
+      fmt::format("ring: expected a valid {} (data/ring/RING.md), got {}. The producer has a "
+                  "different version or a bug, or the memory is damaged",
+                  what, got));
+}
+
+/// @throws RingError if `valid` is false. @param what as for throw_invalid()
 void expect(bool valid, std::string_view what, std::uint64_t got) {
-  if (!valid)
-    throw RingError(
-        fmt::format("ring: expected a valid {} (data/ring/RING.md), got {}. The producer has a "
-                    "different version or a bug, or the memory is damaged",
-                    what, got));
+  if (!valid) throw_invalid(what, fmt::to_string(got));
 }
 
 /// Whether [offset, offset + bytes) is inside [begin, end) and aligned.
@@ -50,15 +54,16 @@ std::uint64_t data_end(const RingHeader& header) {
 std::string read_name(const RingOutput& output) {
   const std::string_view all(output.name, sizeof output.name);
   const std::string_view name = all.substr(0, all.find('\0'));
-  expect(is_output_name(name), "name", name.size());
+  if (!is_output_name(name)) throw_invalid("name", fmt::format("{:?}", name));
   return std::string(name);
 }
 
 ElementType read_dtype(const RingOutput& output) {
   const std::string_view all(output.dtype, sizeof output.dtype);
-  const auto type = ring_dtype(all.substr(0, all.find('\0')));
-  expect(type.has_value(), "dtype", std::bit_cast<std::uint64_t>(output.dtype));
-  return type.value_or(ElementType::u8);
+  const std::string_view name = all.substr(0, all.find('\0'));
+  const auto type = ring_dtype(name);
+  if (!type) throw_invalid("dtype", fmt::format("{:?}", name));
+  return *type;
 }
 
 /// Returns the strides in C order. @param bytes receives the size of the tensor. @throws RingError
@@ -187,8 +192,8 @@ RingItem read_ring_item(std::span<const std::byte> memory, const RingHeader& hea
   for (std::uint32_t i = 0; i < slot.outputs; ++i) {
     const auto output = copy_once<RingOutput>(at + sizeof(RingSlot) + i * sizeof(RingOutput));
     HostTensor tensor = read_output(memory, header, output, slot.samples);
-    expect(std::ranges::find(item.fields, tensor.name, &HostTensor::name) == item.fields.end(),
-           "name", i);
+    if (std::ranges::find(item.fields, tensor.name, &HostTensor::name) != item.fields.end())
+      throw_invalid("name", fmt::format("'{}' twice", tensor.name));
     item.fields.push_back(std::move(tensor));
   }
   return item;

@@ -27,7 +27,7 @@ Message head_of(std::span<const std::byte> bytes) {
                     bytes.size()));
   if (message.version != kRingVersion)
     throw RingError(
-        fmt::format("ring: expected version {}, got {}. Use the same version of "
+        fmt::format("ring: expected version {} of the format, got {}. Use the same version of "
                     "precast for the producer and its consumers",
                     kRingVersion, message.version));
   if (bytes.size() < sizeof message || bytes.size() > kMaxRingMessageBytes)

@@ -22,7 +22,7 @@ constexpr int kAcceptRetryMs = 100;
 
 OwnedDescriptor make_wake() {
   OwnedDescriptor result(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (result.get() < 0) throw IoError("ring: eventfd", "", errno);
+  if (result.get() < 0) throw IoError("ring: cannot create", "an eventfd", errno);
   return result;
 }
 

@@ -67,7 +67,7 @@ class ReplyDeadline {
 
 OwnedDescriptor new_socket() {
   OwnedDescriptor result(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  if (result.get() < 0) throw IoError("ring: socket", "AF_UNIX", errno);
+  if (result.get() < 0) throw IoError("ring: cannot create", "a Unix socket", errno);
   return result;
 }
 
@@ -86,9 +86,10 @@ OwnedDescriptor listen_for_consumers(const std::string& name) {
           fmt::format("ring: expected a name that no other producer of this user has, got "
                       "'{}'. Choose another name, or end that producer",
                       name));
-    throw IoError("ring: bind", name, errno);
+    throw IoError("ring: cannot bind the socket of", name, errno);
   }
-  if (::listen(result.get(), kListenBacklog) != 0) throw IoError("ring: listen", name, errno);
+  if (::listen(result.get(), kListenBacklog) != 0)
+    throw IoError("ring: cannot listen as", name, errno);
   return result;
 }
 
@@ -107,7 +108,7 @@ OwnedDescriptor connect_to_producer(const std::string& name, const std::function
           fmt::format("ring: expected a producer of this user with the name '{}' on this "
                       "host, got none. Start it first",
                       name));
-    throw IoError("ring: connect", name, error);
+    throw IoError("ring: cannot connect to", name, error);
   }
   return result;
 }
@@ -124,7 +125,7 @@ bool wait_for_message(int connection, const std::function<bool()>& stopped) {
 std::pair<OwnedDescriptor, OwnedDescriptor> connected_pair() {
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0)
-    throw IoError("ring: socketpair", "AF_UNIX", errno);
+    throw IoError("ring: cannot create", "a pair of Unix sockets", errno);
   return {OwnedDescriptor(ends[0]), OwnedDescriptor(ends[1])};
 }
 

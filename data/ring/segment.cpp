@@ -33,7 +33,7 @@ RingSegment::RingSegment(std::uint64_t bytes, const std::string& name)
     : memfd_(::memfd_create(fmt::format("{}:{}", kSegmentName, name).c_str(),
                             MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
   const int fd = memfd_.get();
-  if (fd < 0) throw IoError("ring: memfd_create", kSegmentName, errno);
+  if (fd < 0) throw IoError("ring: cannot create the memory", kSegmentName, errno);
   int failed = 0;
   do {
     failed = ::posix_fallocate(fd, 0, static_cast<off_t>(bytes));
@@ -42,9 +42,9 @@ RingSegment::RingSegment(std::uint64_t bytes, const std::string& name)
     throw IoError(fmt::format("ring: cannot allocate {} bytes of shared memory", bytes),
                   kSegmentName, failed);
   if (::fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
-    throw IoError("ring: F_ADD_SEALS", kSegmentName, errno);
+    throw IoError("ring: cannot seal the memory", kSegmentName, errno);
   memory_ = map_shared(fd, 0, bytes, PROT_READ | PROT_WRITE);
-  if (memory_.empty()) throw IoError("ring: mmap", kSegmentName, errno);
+  if (memory_.empty()) throw IoError("ring: cannot map the memory", kSegmentName, errno);
 }
 
 RingSegment::RingSegment(OwnedDescriptor memfd) : memfd_(std::move(memfd)) {
@@ -59,20 +59,21 @@ RingSegment::RingSegment(OwnedDescriptor memfd) : memfd_(std::move(memfd)) {
         "ring: expected a memfd with F_SEAL_SHRINK, got a descriptor without it. The "
         "producer must add this seal (data/ring/RING.md)");
   struct stat status {};
-  if (::fstat(fd, &status) != 0) throw IoError("ring: fstat", kSegmentName, errno);
+  if (::fstat(fd, &status) != 0)
+    throw IoError("ring: cannot read the size of", kSegmentName, errno);
   const auto bytes = static_cast<std::uint64_t>(status.st_size);
   if (bytes < kRingHeaderBytes)
     throw RingError(fmt::format("ring: expected a segment of at least {} bytes, got {}",
                                 kRingHeaderBytes, bytes));
   memory_ = map_shared(fd, 0, bytes, PROT_READ);
-  if (memory_.empty()) throw IoError("ring: mmap", kSegmentName, errno);
+  if (memory_.empty()) throw IoError("ring: cannot map the memory", kSegmentName, errno);
   try {
     header_ = read_ring_header(memory_);
     const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
     control_at_ = header_.control_offset % page;
     control_pages_ = map_shared(fd, header_.control_offset - control_at_,
                                 control_at_ + header_.control_bytes(), PROT_READ | PROT_WRITE);
-    if (control_pages_.empty()) throw IoError("ring: mmap", "the control area", errno);
+    if (control_pages_.empty()) throw IoError("ring: cannot map", "the control area", errno);
   } catch (...) {
     unmap(memory_);
     throw;

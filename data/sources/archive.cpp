@@ -17,7 +17,7 @@ constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
 [[noreturn]] void refuse(archive* reader, const std::string& where, const char* what) {
   const char* text = archive_error_string(reader);
   throw DataError(fmt::format("{}: expected an intact {} file, got a damaged one ({})", where, what,
-                              text == nullptr ? "?" : text));
+                              text == nullptr ? "no details" : text));
 }
 
 /// Reads the rest of the entry at which `reader` is positioned, at most `max_bytes` of it. Memory

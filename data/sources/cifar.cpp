@@ -85,8 +85,9 @@ class CifarSource final : public Source {
     auto file = std::make_unique<MappedFile>(path);
     const std::size_t bytes = file->bytes().size();
     if (bytes == 0 || bytes % variant_.record_bytes != 0) {
-      throw DataError(fmt::format("{}: expected CIFAR-{} records of {} bytes, got {} bytes",
-                                  path.string(), variant_.classes, variant_.record_bytes, bytes));
+      throw DataError(fmt::format(
+          "{}: expected one or more CIFAR-{} records of {} bytes each, got {} bytes in total",
+          path.string(), variant_.classes, variant_.record_bytes, bytes));
     }
     const std::size_t records = bytes / variant_.record_bytes;
     for (std::size_t i = 0; i < records; ++i) {

@@ -65,8 +65,9 @@ class Arranger {
     }
     if (result_.files.empty()) {
       throw DataError(
-          fmt::format("{}: expected image files ({}), got {} files, none of them an image", where,
-                      fmt::join(kImageExtensions, " "), paths.size()));
+          fmt::format("{}: expected image files ({}), got none among {} files (hidden files do not "
+                      "count)",
+                      where, fmt::join(kImageExtensions, " "), paths.size()));
     }
     prefix_ = common_prefix(paths, result_.files);
   }
@@ -102,7 +103,8 @@ class Arranger {
                })) {
       throw DataError(fmt::format(
           "{}: expected one folder of images per class, files named like ImageNet's "
-          "(n01440764_...), or a list of their classes (--labels), got {} images in no folder",
+          "(n01440764_...), or a list of their classes (--labels), got {} images that are in no "
+          "class folder",
           where_, result_.files.size()));
     }
   }
@@ -146,8 +148,9 @@ class Arranger {
       if (rest.find('/') != std::string_view::npos) continue;
       if (std::ranges::binary_search(names, rest)) continue;
       throw DataError(fmt::format(
-          "{}: expected images in each class folder, got none in '{}'. Without this class, "
-          "labels would not match those of other splits; remove the folder if it is not a class",
+          "{}: expected images in each class folder, got none in '{}'. Remove the folder if it is "
+          "not a class; otherwise list all classes with --class-names, so that labels match those "
+          "of other splits",
           where_, folder));
     }
   }

@@ -24,8 +24,8 @@ bool DelimitedReader::next(std::vector<std::string>& cells) {
   cells.resize(count);
   if (!at_end() && !take_line_end()) {
     throw DataError(
-        fmt::format("{}: line {}: expected a delimiter after a closing quote, got another "
-                    "character",
+        fmt::format("{}: line {}: expected a delimiter or the end of the line after a closing "
+                    "quote, got another character",
                     where_, line_));
   }
   return true;

@@ -55,7 +55,7 @@ IdxFile read_idx(const fs::path& path, std::uint32_t magic) {
   }
   if (!fits || bytes == 0 || bytes > UINT64_MAX / 2) {
     throw DataError(
-        fmt::format("{}: expected sizes of at least 1 and a product below 2^63, got [{}]",
+        fmt::format("{}: expected dimensions of at least 1 with a product below 2^63, got [{}]",
                     path.string(), fmt::join(idx.shape, ", ")));
   }
   // Reads one byte more than needed, to detect a file that is too long.
@@ -79,10 +79,10 @@ fs::path find_labels(const fs::path& images) {
   std::string name = images.filename().string();
   if (name.find("images") == std::string::npos) {
     throw DataError(
-        fmt::format("{}: expected a name with 'images' in it, so that the labels can be "
-                    "found next to it (train-images-idx3-ubyte and "
-                    "train-labels-idx1-ubyte)",
-                    images.string()));
+        fmt::format("{}: expected a file name that contains 'images', got '{}'. The labels are "
+                    "read from a file whose name contains 'labels' instead: for "
+                    "train-images-idx3-ubyte, train-labels-idx1-ubyte",
+                    images.string(), name));
   }
   replace_last(name, "images", "labels");
   replace_last(name, "idx3", "idx1");
@@ -92,8 +92,8 @@ fs::path find_labels(const fs::path& images) {
                              ? images.parent_path() / name.substr(0, name.size() - 3)
                              : images.parent_path() / (name + ".gz");
   if (fs::exists(other)) return other;
-  throw DataError(fmt::format("{}: expected its labels in {}, got no such file", images.string(),
-                              same.string()));
+  throw DataError(fmt::format("{}: expected its labels in {} or {}, got neither file",
+                              images.string(), same.string(), other.string()));
 }
 
 class IdxSource final : public Source {

@@ -116,9 +116,8 @@ class ListArranger {
       const auto [other, is_new] = images_.emplace(key_of(paths[i]), i);
       if (!is_new) {
         throw DataError(fmt::format(
-            "{}: expected images whose names differ even without folder and extension "
-            "(a list of labels such as {} is compared with these names), got {} and {}. "
-            "Rename one",
+            "{}: expected images whose names differ even without folder and extension, because the "
+            "labels in {} are matched with these names, got {} and {}. Rename one",
             where, list_, paths[other->second], paths[i]));
       }
     }
@@ -162,7 +161,7 @@ class ListArranger {
     for (const Line& line : lines) {
       if (kaggle ? line.words.size() >= 2 : line.words.size() == words) continue;
       throw DataError(fmt::format(
-          "{}: line {}: expected on every line a name and a class, or on every line only a class, "
+          "{}: line {}: expected a name and a class on every line, or only a class on every line, "
           "got {} words",
           list_, line.number, line.words.size()));
     }
@@ -204,7 +203,7 @@ class ListArranger {
     if (lines.size() != images_.size()) {
       throw DataError(
           fmt::format("{}: expected a line for each of the {} images of {}, in the order of their "
-                      "names, got {}",
+                      "names, got {} lines",
                       list_, images_.size(), where_, lines.size()));
     }
     // The order of the whole names, as programs list them: `a-2.png`, `a.png`. Without extensions,
@@ -271,10 +270,15 @@ std::vector<std::string> read_class_list(const fs::path& file, const NameSet& na
     classes.emplace_back(names_are_lines ? trimmed_line(line.words) : line.words[0]);
   if (classes.empty())
     throw DataError(
-        fmt::format("{}: expected a class on each line, got an empty file", file.string()));
+        fmt::format("{}: expected a class on each line, got no classes", file.string()));
   if (const auto same = find_duplicate_name(classes)) {
-    throw DataError(fmt::format("{}: expected each class once, got '{}' again", file.string(),
-                                classes[static_cast<std::size_t>(same->first)]));
+    const bool words_ignored = !names_are_lines && std::ranges::any_of(lines, [](const Line& line) {
+      return line.words.size() > 1;
+    });
+    throw DataError(
+        fmt::format("{}: expected each class once, got '{}' again{}", file.string(),
+                    classes[static_cast<std::size_t>(same->first)],
+                    words_ignored ? ". The first word of each line is the name of the class" : ""));
   }
   return classes;
 }
@@ -308,8 +312,9 @@ ClassFiles arrange_by_list(const std::vector<std::string>& paths, const fs::path
 
 void ImageListOptions::options(Schema& schema) {
   schema.add("labels", &labels,
-             "the classes of images that are not in class folders: LOC_val_solution.csv, lines "
-             "`NAME CLASS`, or one class per line in the order of the images' names");
+             "file with the classes of images that are not in class folders: LOC_val_solution.csv, "
+             "lines `NAME CLASS`, or one class per line in the order of the images' names; for a "
+             ".npy file: the .npy file with its labels");
   schema.add("classes", &classes, kClassesHelp);
 }
 

@@ -42,10 +42,10 @@ using NameSet = std::unordered_set<std::string_view>;
 
 /// The help text of the option `classes`, which is --class-names on the command line.
 inline constexpr const char* kClassesHelp =
-    "all classes: a file with one per line, or a .beton file that has their names (the training "
-    "set). A split that lacks some classes then has the same labels as the other splits; the "
-    "order of the file is the order of the labels, and numbers in a list of labels count its "
-    "classes from 1 (empty lines do not count)";
+    "file that lists all classes, one per line, or a .beton file with class names, such as the "
+    "training set. Labels follow the order of this file, so a split that lacks some classes has "
+    "the same labels as the other splits. A number in a list of labels is a position in this file, "
+    "counted from 1 without empty lines";
 
 /// Assigns classes to images that are not in class folders. `list` has one of these forms:
 ///

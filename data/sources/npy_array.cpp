@@ -34,11 +34,12 @@ NpyView view_npy(std::span<const std::byte> file, const std::string& where) {
   NpyHeader header = parse_npy_header(file, where);
   const std::uint64_t element = dtype_bytes(header.descr);
   if (element == 0 || header.descr[0] == '>' || !is_numpy_type(header.descr[1], element)) {
-    throw DataError(fmt::format("{}: expected a numeric dtype such as <f4, <i8 or |u1, got '{}'{}",
-                                where, header.descr,
-                                element != 0 && header.descr[0] == '>'
-                                    ? ". Save array.astype(array.dtype.newbyteorder('<'))"
-                                    : ""));
+    throw DataError(fmt::format(
+        "{}: expected a numeric, little-endian dtype such as <f4, <i8 or |u1, got '{}'{}", where,
+        header.descr,
+        element != 0 && header.descr[0] == '>'
+            ? ". Save array.astype(array.dtype.newbyteorder('<')) instead"
+            : ""));
   }
   NpyView view{{std::move(header.descr), {}}, file.subspan(header.begin)};
   std::uint64_t bytes = element;

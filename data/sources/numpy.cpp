@@ -163,9 +163,9 @@ class NumpySource final : public Source {
     for (const Column& column : columns_) {
       if (column.samples == columns_[0].samples) continue;
       throw DataError(fmt::format(
-          "{}: expected arrays with the same number of rows, got {} of '{}' and {} of '{}'. Save "
-          "each split in a separate file",
-          path.string(), columns_[0].samples, columns_[0].name, column.samples, column.name));
+          "{}: expected arrays with the same number of rows, got {} of '{}' and {} of '{}'{}",
+          path.string(), columns_[0].samples, columns_[0].name, column.samples, column.name,
+          path.extension() == kExtension ? "" : ". Save each split in a separate file"));
     }
     choose_fields();
   }
@@ -299,8 +299,8 @@ void NumpyOptions::options(Schema& schema) {
 std::unique_ptr<Source> open_numpy(const fs::path& path, const NumpyOptions& options) {
   if (!options.labels.empty() && path.extension() != kExtension) {
     throw ConfigError(
-        fmt::format("{}: expected no --labels, got {}: the labels of a .npz are one of its "
-                    "arrays. Name that array 'labels'",
+        fmt::format("{}: expected no --labels for a .npz file, whose labels are one of its arrays, "
+                    "got {}. Name that array 'labels'",
                     path.string(), options.labels));
   }
   return std::make_unique<NumpySource>(path, options);

@@ -43,7 +43,7 @@ void register_sources(SourceRegistry& sources) {
               "CIFAR binary: a folder with data_batch_*.bin or train.bin, or one .bin file",
               is_cifar, open_cifar);
   sources.add(kWebDataset,
-              "a WebDataset shard, a folder of them, or a list such as 'train-{000..127}.tar'",
+              "a WebDataset shard, a folder of them, or a pattern such as 'train-{000..127}.tar'",
               is_webdataset, open_webdataset);
   sources.add("folder",
               "a folder with one subfolder of images (JPEG, PNG, WebP) per class, or a folder of "
@@ -84,8 +84,8 @@ std::string kind_of_source(const SourceRegistry& sources, const std::filesystem:
   if (paths.size() > 1) {
     if (kind == "auto" || kind == kWebDataset) return kWebDataset;
     throw ConfigError(
-        fmt::format("{}: expected one source of kind {}, got a list in braces. Only WebDataset "
-                    "shards can be given as a list",
+        fmt::format("{}: expected one source of kind {}, got a pattern with braces. Only "
+                    "WebDataset shards can be given as a pattern",
                     paths[0].string(), kind));
   }
   std::error_code failure;
@@ -97,8 +97,8 @@ std::string kind_of_source(const SourceRegistry& sources, const std::filesystem:
   for (const auto& known : sources.entries())
     list += fmt::format("\n  {:<10} {}", known.name, known.help);
   throw DataError(
-      fmt::format("{}: expected a dataset of a kind in the list below, got an unknown kind:{}\nIf "
-                  "its kind is in the list, name it with --source-kind",
+      fmt::format("{}: expected a source of one of these kinds, got one that is not recognised:{}\n"
+                  "If it is of one of these kinds, name the kind with --source-kind",
                   path.string(), list));
 }
 

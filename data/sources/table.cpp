@@ -84,14 +84,15 @@ class TableSource : public Source {
   void check_names(const std::vector<std::string>& names) const {
     if (const auto value = find_value_in_header(names, columns_))
       throw DataError(
-          fmt::format("{}: expected a line of column names, got '{}', which looks like a sample. "
-                      "Add a line of names, or rename the columns",
+          fmt::format("{}: expected column names in the first line, got '{}', which looks like a "
+                      "value of a sample. Insert a line of names, or rename the columns",
                       path_text(), *value));
   }
   /// Call after the last row. @throws ConfigError, DataError
   void name_fields(const std::vector<std::string>& names, const TableOptions& options) {
     if (rows_.empty()) throw DataError(fmt::format("{}: expected samples, got none", path_text()));
     choose_kinds(names, options);
+    check_image_columns(names, columns_, options.class_column, path_text());
     for (std::string& name : field_names(names, path_text())) {
       const std::size_t i = fields_.size();
       const bool is_truncated = name.size() < names[i].size();
@@ -159,8 +160,8 @@ class TableSource : public Source {
         const std::string own = columns_[i].kind();
         if (columns_[i].choose(kind)) continue;
         throw ConfigError(
-            fmt::format("{}: expected numbers that a float64 represents in column '{}', to store "
-                        "it as {}, got a column of kind {}",
+            fmt::format("{}: expected only numbers that float64 represents exactly, or lists of "
+                        "them, in column '{}', to store it as {}, got a column of kind {}",
                         path_text(), name, kind, own));
       }
     };
@@ -175,8 +176,8 @@ class TableSource : public Source {
   [[nodiscard]] std::size_t column_called(const std::string& name, const std::string& kind,
                                           const std::vector<std::string>& names) const {
     if (const auto column = find_column(name, names)) return *column;
-    throw ConfigError(fmt::format("{}: expected a column to store as {}, got '{}'. {}", path_text(),
-                                  kind, name, suggest(name, names)));
+    throw ConfigError(fmt::format("{}: expected the name of a column to store as {}, got '{}'. {}",
+                                  path_text(), kind, name, suggest(name, names)));
   }
 
   /// The column whose strings are class names, or kNone.
@@ -189,21 +190,28 @@ class TableSource : public Source {
                                       path_text(), options.class_column,
                                       suggest(options.class_column, names)));
       }
-      if (columns_[*column].has_texts()) return *column;
+      if (may_be_classes(*column, options)) return *column;
       throw ConfigError(
-          fmt::format("--class-column: expected a text column, got '{}', a column "
-                      "of kind {}",
+          fmt::format("--class-column: expected a text column, or with --class-names one of "
+                      "integers, got '{}', a column of kind {}",
                       options.class_column, fields_[*column].type));
     }
     const auto label = label_column(names, columns_);
-    if (label && columns_[*label].has_texts()) return *label;
+    if (label && may_be_classes(*label, options)) return *label;
     if (!options.classes.empty()) {
-      throw ConfigError(fmt::format(
-          "--class-names: expected a column of class names in {}, got {}. Name the column with "
-          "--class-column",
-          path_text(), label ? fmt::format("the int column '{}'", names[*label]) : "none"));
+      throw ConfigError(
+          fmt::format("--class-names: expected a column of class names in {}, got none. Name the "
+                      "column with --class-column",
+                      path_text()));
     }
     return kNone;
+  }
+
+  /// Integers are class names only if the list of all classes is given: without it, they are
+  /// labels.
+  [[nodiscard]] bool may_be_classes(std::size_t column, const TableOptions& options) const {
+    const TableColumn& values = columns_[column];
+    return values.has_texts() || (!options.classes.empty() && values.kind() == "int");
   }
 
   /// The sorted strings of a column. @throws DataError for an empty string
@@ -229,8 +237,12 @@ class TableSource : public Source {
     const auto label = labels_.find(text);
     if (label != labels_.end()) return label->second;
     if (text.empty()) throw missing_class_error(row);
-    throw DataError(fmt::format("{}: expected one of the {} classes in column '{}', got '{}'", row,
-                                class_names_.size(), class_field_, text));
+    throw DataError(fmt::format("{}: expected one of the {} classes in column '{}', got '{}'{}",
+                                row, class_names_.size(), class_field_, text,
+                                columns_[class_column_].has_texts()
+                                    ? ""
+                                    : ". If another column contains the class names, name it with "
+                                      "--class-column"));
   }
 
   virtual void read_row(std::size_t at, Row& row) const = 0;
@@ -377,14 +389,15 @@ class JsonTable final : public TableSource {
 }  // namespace
 
 void TableOptions::options(Schema& schema) {
-  schema.add("texts", &texts, "names of columns to store as unchanged text");
-  schema.add("documents", &documents, "names of columns to store as JSON documents");
+  schema.add("texts", &texts, "columns to store as unchanged text: NAME or [NAME, ...]");
+  schema.add("documents", &documents, "columns to store as JSON documents: NAME or [NAME, ...]");
   schema.add("floats", &floats,
-             "names of columns of numbers, or of lists of numbers, to store as float64 even if all "
-             "are integers");
+             "columns of numbers, or of lists of numbers, to store as float64 even if all are "
+             "integers: NAME or [NAME, ...]");
   schema.add("class_column", &class_column,
-             "the column whose strings are class names; else the first text column called label, "
-             "labels, class, target or category");
+             "the column whose strings are class names; default: the first text column called "
+             "label, labels, class, target or category, unless an integer column has one of these "
+             "names. With --class-names, integers are class names too");
   schema.add("classes", &classes, kClassesHelp);
 }
 

@@ -16,8 +16,9 @@ struct PRECAST_API TableOptions {
   /// Columns of numbers, or of lists of numbers, that are stored as floats even if all are
   /// integers, so that the type does not depend on the rows of a split.
   std::vector<std::string> floats = {};
-  /// The text column that contains class names; empty: the first text column called label, labels,
-  /// class, target or category, unless an int column with such a name contains the labels.
+  /// The column that contains class names; empty: the first text column called label, labels,
+  /// class, target or category, unless an int column with such a name contains the labels. An int
+  /// column contains class names only if `classes` is given.
   std::string class_column = {};
   /// The file with all classes (read_classes()); empty: the classes are the strings in the column.
   std::string classes = {};
@@ -42,8 +43,9 @@ struct PRECAST_API TableOptions {
 ///
 /// The strings of one column, `options.class_column`, are class names. The field of this column is
 /// an int: the position of the string among the sorted strings of the column, or the position of
-/// the class in `options.classes`; class_names() are these strings. A column of numbers never has
-/// class names.
+/// the class in `options.classes`; class_names() are these strings. Integers are class names only
+/// with `options.classes`, because otherwise they are the labels themselves: so a split in which
+/// all class names are digits has the labels of the other splits.
 ///
 /// Fields have the order of their columns, except that the field of the labels (the class names,
 /// else the first int column called label, labels, class, target or category) precedes all other
@@ -54,7 +56,8 @@ struct PRECAST_API TableOptions {
 /// @throws IoError; DataError naming file, line and column, also if the first line of a .csv or
 /// .tsv looks like a sample (the name of an image, or a number that names a column of numbers), or
 /// if the name of a column is empty or not printable ASCII, or if two names have the same first 16
-/// bytes;
+/// bytes, or if at least half of the values of a column, but not all, are names of image files,
+/// unless the options name the column;
 /// ConfigError if `options` name a column that does not exist, or whose values do not fit
 [[nodiscard]] PRECAST_API std::unique_ptr<Source> open_table(const std::filesystem::path& path,
                                                              const TableOptions& options = {});

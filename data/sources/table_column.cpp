@@ -43,10 +43,15 @@ void TableColumn::add(const std::string& cell, CellType cell_type,
                       const std::optional<NumberList>& list) {
   add_list(list);
   all_numbers_ = all_numbers_ && (cell_type == CellType::number || cell_type == CellType::cell);
-  all_texts_ = all_texts_ && (cell_type == CellType::text || cell_type == CellType::cell);
+  const bool is_text = cell_type == CellType::text || cell_type == CellType::cell;
+  all_texts_ = all_texts_ && is_text;
   all_integers_ = all_integers_ && all_numbers_ && parse_integer(cell).has_value();
   all_floats_ = all_floats_ && all_numbers_ && parse_float(cell).has_value();
-  all_images_ = all_images_ && all_texts_ && is_image_name(cell);
+  if (is_text && is_image_name(cell))
+    ++image_names_;
+  else if (image_names_ == rows_)
+    first_other_ = rows_;
+  ++rows_;
 }
 
 bool TableColumn::choose(const std::string& chosen) {
@@ -63,18 +68,23 @@ std::string TableColumn::kind() const {
   if (!chosen_.empty()) return chosen_;
   if (all_integers_) return "int";
   if (all_floats_) return "float";
-  if (all_images_) return "image";
+  if (image_names_ == rows_) return "image";
   if (all_numbers_ || all_texts_) return "bytes";
   return array() ? "ndarray" : "json";
+}
+
+std::optional<std::size_t> TableColumn::first_missing_image() const {
+  if (!chosen_.empty() || image_names_ == rows_ || image_names_ < rows_ - image_names_)
+    return std::nullopt;
+  return first_other_;
 }
 
 void TableColumn::add_list(const std::optional<NumberList>& list) {
   if (list_ && list)
     all_lists_ = all_lists_ && list_->merge(*list);
   else
-    all_lists_ = all_lists_ && list && !has_rows_;
+    all_lists_ = all_lists_ && list && rows_ == 0;
   if (!list_) list_ = list;
-  has_rows_ = true;
 }
 
 std::vector<std::string> field_names(const std::vector<std::string>& columns,
@@ -101,6 +111,21 @@ std::vector<std::string> field_names(const std::vector<std::string>& columns,
     names.push_back(std::move(name));
   }
   return names;
+}
+
+void check_image_columns(const std::vector<std::string>& names,
+                         const std::vector<TableColumn>& columns, const std::string& class_column,
+                         const std::string& where) {
+  const auto classes = find_column(class_column, names);
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    const auto row = columns[i].first_missing_image();
+    if (!row || classes == i) continue;
+    throw DataError(fmt::format(
+        "{0}: row {1}: expected the name of an image in column '{2}', as in most rows, got none. "
+        "Fill it in, or, if the column contains no images, store its values with --field-kind "
+        "{2}={3}",
+        where, *row + 1, names[i], columns[i].kind()));
+  }
 }
 
 std::optional<std::size_t> find_column(const std::string& name,

@@ -36,6 +36,10 @@ class TableColumn {
     return chosen_.empty() && all_texts_ && kind() == "bytes";
   }
   [[nodiscard]] std::string kind() const;
+  /// The number of the first value that is not the name of an image, counted from 0, if at least
+  /// half of the values, but not all, are such names, and no kind was chosen. Such a column is
+  /// probably one of images with an error, and would not be stored as images.
+  [[nodiscard]] std::optional<std::size_t> first_missing_image() const;
   /// The format of the arrays if all values are lists of numbers with the same shape.
   [[nodiscard]] std::optional<ArrayFormat> array() const {
     return all_lists_ && list_ ? list_->format() : std::nullopt;
@@ -46,14 +50,17 @@ class TableColumn {
 
   /// bytes or json; empty: the values determine the kind.
   std::string chosen_;
-  bool has_rows_ = false;
   bool all_lists_ = true;
   std::optional<NumberList> list_;
   bool all_numbers_ = true;
   bool all_texts_ = true;
   bool all_integers_ = true;
   bool all_floats_ = true;
-  bool all_images_ = true;
+  std::size_t rows_ = 0;
+  /// Values that are names of images.
+  std::size_t image_names_ = 0;
+  /// The number of the first value that is not such a name.
+  std::size_t first_other_ = 0;
 };
 
 /// The name of each column's field: the first kFieldNameBytes bytes of the column's name. @param
@@ -61,6 +68,13 @@ class TableColumn {
 /// not printable ASCII, or if two fields would have the same name.
 [[nodiscard]] std::vector<std::string> field_names(const std::vector<std::string>& columns,
                                                    const std::string& where);
+
+/// @param class_column the column whose texts are class names, whatever they look like; may be
+/// empty. @param where names the table in messages. @throws DataError naming the first other column
+/// with first_missing_image(), and the row.
+void check_image_columns(const std::vector<std::string>& names,
+                         const std::vector<TableColumn>& columns, const std::string& class_column,
+                         const std::string& where);
 
 /// The column with this name, entire or truncated to kFieldNameBytes.
 [[nodiscard]] std::optional<std::size_t> find_column(const std::string& name,

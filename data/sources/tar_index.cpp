@@ -61,7 +61,7 @@ class Indexer {
     if (status != ARCHIVE_EOF && status != ARCHIVE_OK) {
       const char* text = archive_error_string(reader.get());
       throw DataError(fmt::format("{}: expected an intact tar file, got a damaged one ({})", where_,
-                                  text == nullptr ? "?" : text));
+                                  text == nullptr ? "no details" : text));
     }
     return std::move(index_);
   }
@@ -80,8 +80,8 @@ class Indexer {
       index_.files.push_back({std::move(path), bytes});
     } else {
       throw DataError(
-          fmt::format("{}: expected only files and folders, without links, got '{}', which is "
-                      "neither",
+          fmt::format("{}: expected only files and folders, got '{}', which is a link, a device or "
+                      "an entry without a name",
                       where_, name == nullptr ? "" : name));
     }
   }

@@ -31,6 +31,10 @@ constexpr std::array<std::string_view, 5> kIntegerExtensions = {"cls", "index", 
 /// Number of members read to distinguish shards from a tar of class folders.
 constexpr std::size_t kMaxProbedMembers = 16;
 
+constexpr const char* kClassHint =
+    ". Replace class names by their labels (0, 1, ...), or extract the shards and use a folder for "
+    "each class, or a .csv of the files with --class-column";
+
 struct Name {
   std::string_view key;
   std::string_view extension;
@@ -114,7 +118,8 @@ class WebDataset final : public Source {
       try {
         sample.values.push_back(value_of(fields_[field].type, *member));
       } catch (const DataError& error) {
-        throw DataError(fmt::format("{}.{}: {}", sample.name, extensions_[field], error.what()));
+        throw DataError(fmt::format("{}.{}: {}{}", sample.name, extensions_[field], error.what(),
+                                    extensions_[field] == "cls" ? kClassHint : ""));
       }
     }
     return sample;

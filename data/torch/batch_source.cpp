@@ -27,7 +27,8 @@ using IsOfKind = bool (*)(const Output&);
 /// DataError if no output matches
 std::vector<std::size_t> find_outputs(const BetonReader& reader, const std::vector<Output>& outputs,
                                       const std::vector<std::string>& names,
-                                      std::span<const IsOfKind> kinds, std::string_view what) {
+                                      std::span<const IsOfKind> kinds, std::string_view what,
+                                      std::string_view key) {
   const auto index_of = [&](auto found) {
     return static_cast<std::size_t>(found - outputs.begin());
   };
@@ -37,8 +38,8 @@ std::vector<std::size_t> find_outputs(const BetonReader& reader, const std::vect
     if (found == outputs.end()) {
       std::vector<std::string> known;
       for (const Output& output : outputs) known.push_back(output.name);
-      throw DataError(fmt::format("{}: expected {} field '{}', got none. {}",
-                                  reader.path().string(), what, name, suggest(name, known)));
+      throw DataError(fmt::format("{}: {}: expected an output of the pipeline, got '{}'. {}",
+                                  reader.path().string(), key, name, suggest(name, known)));
     }
     indices.push_back(index_of(found));
   }
@@ -48,7 +49,10 @@ std::vector<std::size_t> find_outputs(const BetonReader& reader, const std::vect
     if (found != outputs.end()) indices.push_back(index_of(found));
   }
   if (!indices.empty()) return indices;
-  throw DataError(fmt::format("{}: expected {} field, got none", reader.path().string(), what));
+  throw DataError(fmt::format(
+      "{}: expected an output of the pipeline that is {}, got none. To use another output, "
+      "name it in {}",
+      reader.path().string(), what, key));
 }
 
 /// The kinds of outputs that are inputs or targets if the recipe does not name them, in order of
@@ -117,10 +121,10 @@ BatchFields find_fields(const BetonReader& reader, std::vector<Output> outputs,
                         const FieldChoice& choice) {
   BatchFields fields{.outputs = std::move(outputs), .inputs = {}, .targets = {}};
   fields.inputs = find_outputs(reader, fields.outputs, choice.inputs, kInputs,
-                               "an image, array, text or other input");
+                               "an image, array, text or bytes", "data.inputs");
   if (choice.needs_target || !choice.targets.empty()) {
-    fields.targets =
-        find_outputs(reader, fields.outputs, choice.targets, kTargets, "an integer or float");
+    fields.targets = find_outputs(reader, fields.outputs, choice.targets, kTargets,
+                                  "an integer or float", "data.targets");
   }
   return fields;
 }

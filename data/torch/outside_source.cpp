@@ -38,13 +38,6 @@ const ImageOutput* normalized_image(const Output& output) {
   return image != nullptr && !image->pipeline.type ? image : nullptr;
 }
 
-/// Whether the values of an output are padded to the size of the largest one in each batch.
-bool has_variable_size(const Output& output) {
-  if (const auto* const bytes = std::get_if<BytesOutput>(&output.kind)) return bytes->packed;
-  const auto* const shaped = std::get_if<ShapedOutput>(&output.kind);
-  return shaped != nullptr && shaped->size == ShapedOutput::Size::packed;
-}
-
 /// Returns a view of the tensor's memory, or a copy if the memory is not aligned for the type.
 at::Tensor view_or_copy(const HostTensor& host, const std::shared_ptr<const void>& memory) {
   const at::TensorOptions options(scalar_type(host.type));
@@ -146,7 +139,7 @@ class OutsideSource final : public BatchSource {
       TensorSpec spec{
           .name = output.name, .types = {output.type}, .shape = layout.fields()[i].shape};
       if (normalized_image(output) != nullptr) spec.types.push_back(ElementType::f32);
-      if (has_variable_size(output)) spec.shape = {-1};
+      if (is_packed(output)) spec.shape = {-1};
       specs_.push_back(std::move(spec));
     }
   }

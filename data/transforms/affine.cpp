@@ -15,7 +15,7 @@ namespace {
 class Warp : public Transform {
  public:
   void options(Schema& schema) override {
-    schema.add("degrees", &degrees_, "angle: [smallest, largest]").required();
+    schema.add("degrees", &degrees_, "angle in degrees: [smallest, largest]").required();
     add_options(schema);
     schema
         .add("interpolation", &interpolation_, "interpolation of pixels; masks always use nearest")
@@ -93,7 +93,9 @@ class Affine final : public Warp {
   void add_options(Schema& schema) override {
     schema.add("translate", &translate_, "largest shift, as fractions of width and height");
     schema.add("scale", &scale_, "scale factor: [smallest, largest]");
-    schema.add("shear", &shear_, "degrees: [low, high] along x, or [low x, high x, low y, high y]");
+    schema.add("shear", &shear_,
+               "shear angle in degrees: [smallest, largest] along x, or [smallest x, largest x, "
+               "smallest y, largest y]");
   }
 
   [[nodiscard]] AffineParameters choose(const PixelShape& shape,

@@ -21,16 +21,18 @@ void choose_indices(int size, RandomStream& random, std::span<std::int32_t> chos
 class ColOut final : public Transform {
  public:
   void options(Schema& schema) override {
-    schema.add("p_row", &p_row_, "fraction of rows dropped").min(0).below(1);
-    schema.add("p_col", &p_col_, "fraction of columns dropped").min(0).below(1);
+    schema.add("p_row", &p_row_, "fraction of rows that are dropped").min(0).below(1);
+    schema.add("p_col", &p_col_, "fraction of columns that are dropped").min(0).below(1);
   }
   [[nodiscard]] PixelShape output(const PixelShape& in) const override {
     const PixelShape out{static_cast<int>((1 - p_row_) * in.height),
                          static_cast<int>((1 - p_col_) * in.width), in.channels};
     if (out.height < 1 || out.width < 1) {
-      throw ConfigError(
-          fmt::format("expected an image that keeps at least one row and column, got {} x {} px",
-                      in.height, in.width));
+      const bool no_row = out.height < 1;
+      throw ConfigError(fmt::format(
+          "{}: expected a fraction that leaves at least one {} of images of {} x {} px, got {}",
+          no_row ? "p_row" : "p_col", no_row ? "row" : "column", in.width, in.height,
+          no_row ? p_row_ : p_col_));
     }
     return out;
   }

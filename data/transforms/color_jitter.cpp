@@ -19,7 +19,9 @@ class Factor final : public Transform {
  public:
   explicit Factor(Adjust adjust) : adjust_(adjust) {}
   void options(Schema& schema) override {
-    schema.add("magnitude", &magnitude_, "largest change m: factor of 1 - m to 1 + m")
+    schema
+        .add("magnitude", &magnitude_,
+             "largest change m; the factor is drawn from max(0, 1 - m) to 1 + m")
         .min(0)
         .required();
     schema.add("probability", &probability_, "probability that an image is changed").min(0).max(1);
@@ -59,9 +61,18 @@ class Hue final : public Transform {
 class ColorJitter final : public Transform {
  public:
   void options(Schema& schema) override {
-    schema.add("brightness", &brightness_, "largest change b: factor of 1 - b to 1 + b").min(0);
-    schema.add("contrast", &contrast_, "largest change b: factor of 1 - b to 1 + b").min(0);
-    schema.add("saturation", &saturation_, "largest change b: factor of 1 - b to 1 + b").min(0);
+    schema
+        .add("brightness", &brightness_,
+             "largest change b; the factor is drawn from max(0, 1 - b) to 1 + b")
+        .min(0);
+    schema
+        .add("contrast", &contrast_,
+             "largest change c; the factor is drawn from max(0, 1 - c) to 1 + c")
+        .min(0);
+    schema
+        .add("saturation", &saturation_,
+             "largest change s; the factor is drawn from max(0, 1 - s) to 1 + s")
+        .min(0);
     schema.add("hue", &hue_, "largest rotation of the hue; 0.5 is half a turn").min(0).max(0.5);
     schema.add("probability", &probability_, "probability that an image is changed").min(0).max(1);
   }

@@ -42,9 +42,9 @@ class Cutout final : public Transform {
 
   [[nodiscard]] PixelShape output(const PixelShape& in) const override {
     if (crop_size_ > std::min(in.height, in.width)) {
-      throw ConfigError(fmt::format("crop_size: expected at most {} for {} x {} px, got {}",
-                                    std::min(in.height, in.width), in.height, in.width,
-                                    crop_size_));
+      throw ConfigError(
+          fmt::format("crop_size: expected at most {} for images of {} x {} px, got {}",
+                      std::min(in.height, in.width), in.width, in.height, crop_size_));
     }
     return in;
   }
@@ -71,7 +71,7 @@ class RandomErasing final : public Transform {
   void options(Schema& schema) override {
     schema.add("probability", &probability_, "probability that an image is changed").min(0).max(1);
     schema.add("scale", &scale_, "erased fraction of the image's area: [smallest, largest]");
-    schema.add("ratio", &ratio_, "height / width: [smallest, largest]");
+    schema.add("ratio", &ratio_, "height / width of the rectangle: [smallest, largest]");
     schema.add("fill", &fill_, "colour, three numbers 0 to 255");
     schema.add("noise_std", &noise_std_, "standard deviation of noise that is added to the colour")
         .min(0)

@@ -83,8 +83,9 @@ class GaussianBlur final : public Transform {
   [[nodiscard]] PixelShape output(const PixelShape& in) const override {
     const int shorter = std::min(in.height, in.width);
     if (kernel_size_ / 2 >= shorter) {
-      throw ConfigError(fmt::format("kernel_size: expected at most {} for {} x {} px, got {}",
-                                    2 * shorter - 1, in.height, in.width, kernel_size_));
+      throw ConfigError(
+          fmt::format("kernel_size: expected at most {} for images of {} x {} px, got {}",
+                      2 * shorter - 1, in.width, in.height, kernel_size_));
     }
     return in;
   }

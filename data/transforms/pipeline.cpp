@@ -27,14 +27,16 @@ struct OutputOptions {
   ConfigNode transforms = {};
 
   void options(Schema& schema) {
-    schema.add("field", &field, "a field of the dataset, or sample_id");
+    schema.add("field", &field,
+               "a field of the dataset, or sample_id; default: the name of the output");
     schema.add("transforms", &transforms, "list of transforms");
     schema.add("geometry_of", &geometry_of,
                "makes this output a mask: the name of the image output that it belongs to");
     schema.add("fill", &fill, "for a mask: the value of pixels from outside the image")
         .min(0)
         .max(255);
-    schema.add("pad_to", &pad_to, "for values of different sizes: the size that each is padded to");
+    schema.add("pad_to", &pad_to,
+               "for values of different sizes: the size of each dimension after padding");
   }
 };
 
@@ -83,7 +85,9 @@ class OutputsReader {
                  image->field == kSampleId) {
         diagnostics_.error(
             spec.origin, spec.key + ".geometry_of",
-            fmt::format("expected an image, got '{}', which is not an image", spec.geometry_of));
+            fmt::format("expected an output with an image, got '{}', which is a mask, a number or "
+                        "sample_id",
+                        spec.geometry_of));
       } else {
         check_mask_geometry(*image, spec);
       }
@@ -95,10 +99,9 @@ class OutputsReader {
     for (const PipelineStep& step : image.image.steps) {
       if (!step.transform->blends_moved_copies()) continue;
       diagnostics_.error(mask.origin, mask.key + ".geometry_of",
-                         fmt::format("expected an image that can have a mask, but {} of '{}' "
-                                     "blends copies whose pixels it moves differently, so no mask "
-                                     "fits the result",
-                                     step.key, image.name));
+                         fmt::format("expected an image that can have a mask, got '{}', which {} "
+                                     "blends from copies with pixels moved in different ways",
+                                     image.name, step.key));
     }
   }
 

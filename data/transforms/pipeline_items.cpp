@@ -100,7 +100,7 @@ class ItemReader {
                                    (stage == Stage::crop && stage_ >= Stage::crop && cropped_));
     if (repeated || stage < stage_) {
       diagnostics_.error(item.origin, item.key,
-                         fmt::format("'{}' is out of order. {}", item.name, kOrder));
+                         fmt::format("'{}' is out of order or repeated. {}", item.name, kOrder));
       return false;
     }
     stage_ = stage;

@@ -30,7 +30,7 @@ Image read_mask(const std::string& path) {
   const NpyArray array = read_npy(path);
   if (array.dtype != DType::u8 || array.shape.size() != 3 || array.shape[2] != 3 ||
       array.bytes.empty()) {
-    throw ConfigError(fmt::format("mask: expected [H, W, 3] uint8, got {} {} in {}",
+    throw ConfigError(fmt::format("mask: expected shape [H, W, 3] and type uint8, got {} {} in {}",
                                   shape_text(array.shape), dtype_info(array.dtype).name, path));
   }
   mask = Image(static_cast<int>(array.shape[0]), static_cast<int>(array.shape[1]));
@@ -54,8 +54,8 @@ std::vector<double> read_alpha(const std::string& text, const Image& mask) {
   const bool fits = array.shape == std::vector<std::int64_t>{mask.height, mask.width};
   if (!fits || (array.dtype != DType::f32 && array.dtype != DType::f64)) {
     throw ConfigError(fmt::format(
-        "alpha: expected [{}, {}] float32 or float64, like the mask, got {} {} in {}", mask.height,
-        mask.width, shape_text(array.shape), dtype_info(array.dtype).name, text));
+        "alpha: expected the mask's shape [{}, {}] and type float32 or float64, got {} {} in {}",
+        mask.height, mask.width, shape_text(array.shape), dtype_info(array.dtype).name, text));
   }
   std::vector<double> alpha(pixels);
   for (std::size_t p = 0; p < pixels; ++p) {
@@ -78,12 +78,19 @@ std::vector<double> read_alpha(const std::string& text, const Image& mask) {
 class Poison final : public Transform {
  public:
   void options(Schema& schema) override {
-    schema.add("mask", &mask_path_, "image file or .npy [H, W, 3] uint8").required();
-    schema.add("alpha", &alpha_, "opacity from 0 to 1: a number, or a .npy [H, W] of floats")
+    schema
+        .add("mask", &mask_path_,
+             "the image that is blended in: an image file, or a .npy file of shape [H, W, 3] and "
+             "type uint8")
+        .required();
+    schema
+        .add("alpha", &alpha_,
+             "opacity of the mask from 0 to 1: a number, or a .npy file of shape [H, W] and type "
+             "float32 or float64")
         .required();
     schema.add("indices", &indices_, "ids of samples: their positions in the dataset file")
         .required();
-    schema.add("clamp", &clamp_, "[smallest, largest] value");
+    schema.add("clamp", &clamp_, "limits of the resulting values: [smallest, largest]");
   }
   [[nodiscard]] std::string problem() const override {
     if (std::string wrong = range_problem("clamp", clamp_, 0, 255); !wrong.empty()) return wrong;
@@ -108,7 +115,7 @@ class Poison final : public Transform {
     if (!(in == shape_)) {
       throw ConfigError(
           fmt::format("mask: expected {} x {} px, the size of the images at this step, got {} x {}",
-                      in.height, in.width, shape_.height, shape_.width));
+                      in.width, in.height, shape_.width, shape_.height));
     }
     return in;
   }

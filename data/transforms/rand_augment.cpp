@@ -62,7 +62,7 @@ class Augment : public Transform {
 class RandAugment final : public Augment {
  public:
   void options(Schema& schema) override {
-    schema.add("num_ops", &num_ops_, "number of operations").min(0).max(100);
+    schema.add("num_ops", &num_ops_, "number of operations applied to each image").min(0).max(100);
     schema.add("magnitude", &magnitude_, "level of strength, from 0 to num_magnitude_bins - 1")
         .min(0);
     Augment::options(schema);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "data/transforms/pipeline.h"
 
@@ -21,6 +22,29 @@ StageHelp describe(std::string name, std::string help) {
   Schema schema;
   stage.options(schema);
   return {std::move(name), std::move(help), schema.help("    ")};
+}
+
+/// Whether the numbers are probably for pixels in 0..1, as torchvision's and timm's are: none is
+/// above 1, and not all are whole, such as the mean 0 and the std 1 that leave pixels unchanged.
+bool are_for_pixels_up_to_one(const NormalizeOptions& values) {
+  const auto above_one = [](double value) { return value > 1; };
+  const auto is_whole = [](double value) { return value == std::floor(value); };
+  return std::ranges::none_of(values.mean, above_one) &&
+         std::ranges::none_of(values.std, above_one) &&
+         !(std::ranges::all_of(values.mean, is_whole) && std::ranges::all_of(values.std, is_whole));
+}
+
+/// `mean: [1, 2, 3], std: [4, 5, 6]` with all numbers multiplied by `factor`, without an empty
+/// list.
+std::string normalize_text(NormalizeOptions values, double factor) {
+  std::string text;
+  for (auto* const list : {&values.mean, &values.std}) {
+    if (list->empty()) continue;
+    for (double& value : *list) value *= factor;
+    text += fmt::format("{}{}: [{:.6g}]", text.empty() ? "" : ", ",
+                        list == &values.mean ? "mean" : "std", fmt::join(*list, ", "));
+  }
+  return text;
 }
 
 }  // namespace
@@ -65,17 +89,25 @@ bool ConvertStage::fits_images() const {
 void NormalizeStage::options(Schema& schema) {
   schema.add("mean", &values.mean,
              "one number per channel, for pixels in 0..255; default: ImageNet's");
-  schema.add("std", &values.std, "one number above 0 per channel, for pixels in 0..255");
+  schema.add("std", &values.std,
+             "one number above 0 per channel, for pixels in 0..255; default: ImageNet's");
 }
 
 std::string NormalizeStage::problem() {
   const auto positive = [](double value) { return value > 0; };
   const std::size_t count = std::max(values.mean.size(), values.std.size());
+  const NormalizeOptions given = values;
   const NormalizeOptions standard = count == 1 ? NormalizeOptions::of_luma() : NormalizeOptions();
   if (count > 0 && values.mean.empty()) values.mean = standard.mean;
   if (count > 0 && values.std.empty()) values.std = standard.std;
   const bool valid = (count == 0 || count == 1 || count == 3) && values.mean.size() == count &&
                      values.std.size() == count && std::ranges::all_of(values.std, positive);
+  if (valid && are_for_pixels_up_to_one(given)) {
+    return fmt::format(
+        "expected numbers for pixels in 0..255, got {{{}}}, which are for pixels in 0..1. Multiply "
+        "them by 255: normalize: {{{}}}",
+        normalize_text(given, 1), normalize_text(given, 255));
+  }
   if (valid) return {};
   return fmt::format(
       "expected mean and std with one or three numbers each, std above 0, got mean [{}], std [{}]",

@@ -16,12 +16,17 @@ class Translate final : public Transform {
   explicit Translate(bool choose_mode) : choose_mode_(choose_mode) {}
 
   void options(Schema& schema) override {
-    schema.add("padding", &padding_, "largest distance, px").min(1).max(65535).required();
+    schema.add("padding", &padding_, "largest shift along each axis, px")
+        .min(1)
+        .max(65535)
+        .required();
     if (choose_mode_) {
       schema.add("mode", &mode_, "what fills the border")
           .choices({"constant", "edge", "reflect", "symmetric"});
     }
-    schema.add("fill", &fill_, "colour, three numbers 0 to 255");
+    schema.add("fill", &fill_,
+               choose_mode_ ? "colour of the border in mode constant, three numbers 0 to 255"
+                            : "colour of the border, three numbers 0 to 255");
   }
   [[nodiscard]] std::string problem() const override { return colour_problem("fill", fill_); }
 
@@ -31,8 +36,8 @@ class Translate final : public Transform {
     const int max_padding = mode == Border::reflect ? shorter - 1 : shorter;
     if ((mode == Border::reflect || mode == Border::symmetric) && padding_ > max_padding) {
       throw ConfigError(
-          fmt::format("padding: expected at most {} for {} x {} px and mode {}, got {}",
-                      max_padding, in.height, in.width, mode_, padding_));
+          fmt::format("padding: expected at most {} for images of {} x {} px and mode {}, got {}",
+                      max_padding, in.width, in.height, mode_, padding_));
     }
     return in;
   }

@@ -16,13 +16,13 @@ namespace {
 
 constexpr std::size_t kPointerBytes = 8;
 
-/// Returns the bytes of a value that is a string or bytes. @throws DataError for any other value.
-std::span<const std::byte> bytes_of(const Value& value, const char* field) {
+/// Returns the bytes of a value that is a string or bytes. @param expected the field and its
+/// possible values, for messages. @throws DataError for any other value.
+std::span<const std::byte> bytes_of(const Value& value, const char* expected) {
   if (const auto* bytes = std::get_if<std::vector<std::byte>>(&value)) return *bytes;
   if (const auto* text = std::get_if<std::string>(&value))
     return std::as_bytes(std::span(text->data(), text->size()));
-  throw DataError(
-      fmt::format("{} field: expected bytes or a string, got another type of value", field));
+  throw DataError(fmt::format("{}, got a value of another type", expected));
 }
 
 /// Stores the blob, followed by `zeros` zero bytes, and its metadata: a pointer, which the writer
@@ -46,7 +46,7 @@ ArrayFormat checked(ArrayFormat format) {
 }  // namespace
 
 void BytesField::encode(const Value& value, std::uint64_t /*sample*/, EncodedValue& out) {
-  store_sized(bytes_of(value, "bytes"), 0, out);
+  store_sized(bytes_of(value, "bytes field: expected bytes or a string"), 0, out);
 }
 
 void JsonField::encode(const Value& value, std::uint64_t /*sample*/, EncodedValue& out) {
@@ -58,7 +58,7 @@ void JsonField::encode(const Value& value, std::uint64_t /*sample*/, EncodedValu
     number = nlohmann::json(*floating).dump();
   }
   const std::span<const std::byte> text =
-      number.empty() ? bytes_of(value, "json")
+      number.empty() ? bytes_of(value, "json field: expected bytes, a string or a number")
                      : std::as_bytes(std::span(number.data(), number.size()));
   if (!is_json({reinterpret_cast<const char*>(text.data()), text.size()})) {
     throw DataError(fmt::format(

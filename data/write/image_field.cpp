@@ -32,8 +32,7 @@ void check(const ImageFieldOptions& options) {
   }
   if (options.max_resolution_px < 0) {
     throw ConfigError(
-        fmt::format("image.max_resolution: expected at least 1 (or 0: no limit), got "
-                    "{}",
+        fmt::format("image.max_resolution: expected a number of pixels, or 0 for no limit, got {}",
                     options.max_resolution_px));
   }
   // Written so that NaN is also rejected.
@@ -68,10 +67,11 @@ void describe(ImageMode mode, const ImageView& image, EncodedValue& out) {
 
 void ImageFieldOptions::options(Schema& schema) {
   schema.add("mode", &mode, modes(),
-             "how images are stored; keep: JPEGs as JPEG, all others as pixels");
+             "how images are stored; raw: pixels; jpg: JPEG; smart: JPEG above smart_threshold; "
+             "proportion: a random part as JPEG; keep: JPEGs as JPEG, all others as pixels");
   schema
       .add("max_resolution", &max_resolution_px,
-           "reduce the longer side to this many pixels; 0: never")
+           "reduce larger images so that the longer side has this many pixels; 0: never")
       .min(0)
       .max(kMaxSidePx);
   schema.add("quality", &jpeg_quality, "JPEG quality").min(1).max(100);
@@ -82,8 +82,8 @@ void ImageFieldOptions::options(Schema& schema) {
       .max(1);
   schema
       .add("smart_threshold", &smart_threshold_bytes,
-           "size in bytes (height x width x 3) above which an image is stored as JPEG; with mode "
-           "smart")
+           "size in bytes (height x width x 3) above which an image is stored as JPEG; required "
+           "with mode smart")
       .min(0);
   schema.add("passthrough", &passthrough,
              "keep the bytes of grey and YCbCr JPEGs that need no resize and decode without a "
@@ -95,8 +95,8 @@ void ImageFieldOptions::check(const Schema& schema, std::string_view where,
   const auto report_unused = [&](const char* option, std::string_view needed) {
     diagnostics.error(
         schema.origin(option), fmt::format("{}.{}", where, option),
-        fmt::format("expected {}.mode {} as well, got {}, in which the option has no effect", where,
-                    needed, name_of(mode)));
+        fmt::format("expected {}.mode {} as well, got mode {}, in which this option has no effect",
+                    where, needed, name_of(mode)));
   };
   if (mode != ImageWriteMode::proportion && schema.given("compress_probability"))
     report_unused("compress_probability", "proportion");
@@ -200,7 +200,7 @@ void ImageField::encode(const Value& value, std::uint64_t sample, EncodedValue& 
   const ImageView given = input->file.empty() ? input->pixels.view() : decoded_.view();
   if (given.width < 1 || given.height < 1) {
     throw DataError(fmt::format(
-        "image field: expected at least 1 x 1 pixel, got an empty file or {} x {} pixels",
+        "image field: expected an image of at least 1 x 1 px, got {} x {} px (or an empty file)",
         given.width, given.height));
   }
   const ImageView image = fit(given);

@@ -14,8 +14,8 @@ ArrayInput png_pixels(std::span<const std::byte> file) {
   const std::uint64_t width = reader.width();
   if (height * reader.row_bytes() > kMaxPixels * 3) {
     throw DataError(
-        fmt::format("image: expected at most {} bytes of pixels, got {} x {} pixels of {} bytes",
-                    kMaxPixels * 3, height, width, reader.row_bytes() / width));
+        fmt::format("image: expected at most {} bytes of pixels, got {} x {} px of {} bytes each",
+                    kMaxPixels * 3, width, height, reader.row_bytes() / width));
   }
   require(reader.row_bytes() == width * reader.channels() * (reader.sixteen_bit() ? 2 : 1),
           "libpng returns complete values");

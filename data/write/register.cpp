@@ -66,11 +66,12 @@ void register_fields(FieldRegistry& fields) {
              [](const FieldInputs& inputs) {
                return std::make_unique<ArrayField>(FieldType::tensor, inputs.array);
              });
-  fields.add("pixels", "lossless image of 1 to 4 channels of any number type, as bytes with a tag",
+  fields.add("pixels",
+             "lossless image of 1 to 4 channels of any number type, as a bytes field with a tag",
              [](const FieldInputs& inputs) {
                return make_shaped<PixelsField>(inputs, FieldTag::Kind::pixels);
              });
-  fields.add("ragged", "array of one type and any shape, as bytes with a tag",
+  fields.add("ragged", "array of one type and any shape, as a bytes field with a tag",
              [](const FieldInputs& inputs) {
                return make_shaped<RaggedField>(inputs, FieldTag::Kind::ragged);
              });

@@ -30,7 +30,7 @@ ArrayInput image_array(const Value& value) {
   }
   const auto* input = std::get_if<ImageInput>(&value);
   if (input == nullptr)
-    throw DataError("pixels field: expected an image, got a value of another type");
+    throw DataError("pixels field: expected an image or an array, got a value of another type");
   if (input->file.empty() && input->pixels.pixels.empty())
     throw DataError("pixels field: expected an image, got an empty file");
   if (input->file.empty()) return rgb_array(input->pixels);
@@ -90,9 +90,8 @@ void RaggedField::encode(const Value& value, std::uint64_t /*sample*/, EncodedVa
   const ArrayInput& array = array_of(value);
   if (array.format.dtype != tag().dtype || array.format.shape.size() != tag().dims) {
     throw DataError(fmt::format(
-        "ragged field: expected arrays with {} dimensions of type {}, like the first one, "
-        "got {}",
-        tag().dims, tag().dtype, describe(array.format)));
+        "ragged field: expected arrays of type {} with {} dimensions, like the first one, got {}",
+        tag().dtype, tag().dims, describe(array.format)));
   }
   store_array(array, out);
 }

@@ -23,7 +23,7 @@ BetonHeader checked_header(std::span<const FieldColumn> columns, std::uint64_t n
                            std::uint64_t page_bytes) {
   if (!std::has_single_bit(page_bytes) || page_bytes < kMinPageBytes ||
       page_bytes > kMaxPageBytes) {
-    throw ConfigError(fmt::format("page_size: expected a power of two from {} to {}, got {}",
+    throw ConfigError(fmt::format("page_size: expected a power of two from {} to {} bytes, got {}",
                                   kMinPageBytes, kMaxPageBytes, page_bytes));
   }
   if (num_samples == 0) throw ConfigError("dataset: expected at least one sample, got none");
@@ -114,7 +114,8 @@ BetonWriter::BetonWriter(const std::filesystem::path& path, std::vector<FieldCol
   if (__builtin_mul_overflow(num_samples, std::uint64_t{layout_.bytes}, &metadata_end) ||
       metadata_end > UINT64_MAX / 4) {
     throw ConfigError(fmt::format(
-        "dataset: expected records of less than 2^62 bytes, got {} samples", num_samples));
+        "dataset: expected records of less than 2^62 bytes in total, got {} samples of {} bytes",
+        num_samples, layout_.bytes));
   }
   metadata_end += metadata_at_;
   const bool paged = std::ranges::any_of(

@@ -60,17 +60,19 @@ def work(cores):
             return
         if code == 0:
             study.tell(number, top_1)
-            print(f"{number}: {params} top_1 {top_1:.4f}", flush=True)
+            print(f"trial {number}: {params}, top_1 {top_1:.4f}", flush=True)
         else:
             study.tell(number, state=TrialState.FAIL)
 
 
-parser = argparse.ArgumentParser()
-parser.add_argument("--trials", type=int, default=12)
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("--trials", type=int, default=12, help="number of trials (default %(default)s)")
 parser.add_argument("--slots", type=int, default=1,
-                    help="number of trials that run at the same time; each gets an equal share of the cores")
-parser.add_argument("--folder", type=Path, default=Path("runs/optuna"))
-parser.add_argument("--precast", default="precast")
+                    help="number of trials that run at the same time; each gets an equal share of the cores "
+                         "(default %(default)s)")
+parser.add_argument("--folder", type=Path, default=Path("runs/optuna"),
+                    help="folder of the study, its results and its runs (default %(default)s)")
+parser.add_argument("--precast", default="precast", help="the program precast (default: the one on the PATH)")
 options, recipe = parser.parse_known_args()
 options.folder.mkdir(parents=True, exist_ok=True)
 
@@ -100,4 +102,4 @@ except KeyboardInterrupt:  # the training processes have received the signal, to
         worker.join()
 if stopping.is_set():
     sys.exit("stopped: run the same command again to continue")
-print(f"best: {study.best_params} top_1 {study.best_value:.4f}")
+print(f"best: {study.best_params}, top_1 {study.best_value:.4f}")

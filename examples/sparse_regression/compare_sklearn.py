@@ -26,8 +26,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in ("features", "targets", "result", "coefficients"):
         parser.add_argument(name)
-    parser.add_argument("--l1-ratio", type=float, default=0.99)
-    parser.add_argument("--tolerance", type=float, default=1e-4)
+    parser.add_argument("--l1-ratio", type=float, default=0.99, help="--l1-ratio of the run (default %(default)s)")
+    parser.add_argument("--tolerance", type=float, default=1e-4,
+                        help="largest relative difference of objectives that agree (default %(default)s)")
     options = parser.parse_args()
 
     x = np.load(options.features).astype(np.float64)

@@ -105,9 +105,9 @@ int worker_count(const Command& command, const std::string& name) {
 
 void run_make(const std::vector<std::string>& args) {
   Command command("make OUT.beton [options]");
-  command.options().add_options()("samples", integer(10000), "rows")(
-      "features", integer(2000), "columns")("nonzeros", integer(50),
-                                            "number of features with a nonzero coefficient")(
+  command.options().add_options()("samples", integer(10000), "number of samples")(
+      "features", integer(2000), "number of features of a sample")(
+      "nonzeros", integer(50), "number of features with a nonzero coefficient")(
       "noise", value(1.0), "standard deviation of the noise that is added to the target")(
       "seed", integer(0), "seed of all random choices")("dtype", value<std::string>("float16"),
                                                         "type of the features: float16 or float32")(
@@ -187,29 +187,30 @@ void print_table(const PathResult& result, const SampleStream& stream) {
                point.epochs, point.exact_passes, point.seconds,
                point.converged ? "" : "  not converged");
   }
-  fmt::print("{} passes, {:.3f} s per epoch, at most {} of memory\n", stream.statistics().passes,
-             result.epoch_seconds,
+  fmt::print("{} passes, {:.3f} s per epoch, {} of memory at its peak\n",
+             stream.statistics().passes, result.epoch_seconds,
              precast::format_bytes(static_cast<double>(sparse_regression::peak_resident_bytes())));
 }
 
 void add_solve_options(po::options_description& options) {
   options.add_options()("field", value<std::string>("x"), "field with the features")(
       "target", value<std::string>("y"), "field with the target, a number")(
-      "lambdas", integer(10), "number of lambdas of the path")(
-      "lambda-ratio", value(0.01), "the last lambda divided by the first")(
+      "lambdas", integer(10), "number of lambdas to solve, from the largest to the smallest")(
+      "lambda-ratio", value(0.01), "the smallest lambda divided by the largest")(
       "l1-ratio", value(0.99), "fraction of the L1 norm in the penalty; 1: lasso")(
       "tolerance", value(1e-5),
       "a lambda is solved when the duality gap is at most this fraction of the objective")(
       "max-epochs", integer(100), "maximum number of epochs for one lambda")(
       "step-scale", value(0.5), "step size, in units of 1 / smoothness of a batch")(
-      "batch-size", integer(512), "samples per step")("order", value<std::string>("quasi_random"),
-                                                      "sequential, random or quasi_random")(
+      "batch-size", integer(512), "samples per step")(
+      "order", value<std::string>("quasi_random"),
+      "order of the samples: sequential, random or quasi_random")(
       "seed", integer(0), "seed of all random choices")("memory-mb", integer(1024),
                                                         "memory limit of the process in MiB")(
       "direct-io", "bypass the page cache")("workers", integer(1),
                                             "number of threads that read; 0: one per core")(
       "threads", integer(0), "number of threads that compute, at most 8; 0: one per core")(
-      "device", value<std::string>("cpu"), "cpu or cuda")(
+      "device", value<std::string>("cpu"), "device that computes: cpu or cuda")(
       "coefficients", po::value<std::string>(),
       "write the coefficients as .npy, float64 [lambdas, features + 1]; the last column is the "
       "intercept")("json", "print the result as JSON");
@@ -257,9 +258,10 @@ void run_solve(const std::vector<std::string>& args) {
     precast::Progress progress;
     return solve_path(stream, path, [&](const sparse_regression::Progress& now) {
       if (!progress.due()) return;
-      progress.show(fmt::format("lambda {} of {} | epoch {} | objective {:.6g} | gap {:.1e}{}",
-                                now.lambda + 1, path.lambdas, now.epochs, now.objective,
-                                now.gap / now.objective, now.exact ? "" : " (estimate)"));
+      progress.show(
+          fmt::format("lambda {} of {} | epoch {} | objective {:.6g} | relative gap {:.1e}{}",
+                      now.lambda + 1, path.lambdas, now.epochs, now.objective,
+                      now.gap / now.objective, now.exact ? "" : " (estimate)"));
     });
   }();
   if (command.has("coefficients"))

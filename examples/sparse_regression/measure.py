@@ -81,18 +81,22 @@ def run(name, command, files, options, cores):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("file", type=pathlib.Path)
-    parser.add_argument("--program", required=True)
-    parser.add_argument("--only", default="precast,torch,ffcv", help="programs to measure, separated by commas")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="Options without a description are those of `sparse_regression solve`.")
+    parser.add_argument("file", type=pathlib.Path, help="FILE.beton, next to FILE.beton.x.npy and FILE.beton.y.npy")
+    parser.add_argument("--program", required=True, help="the built sparse_regression")
+    parser.add_argument("--only", default="precast,torch,ffcv",
+                        help="programs to measure, separated by commas (default %(default)s)")
+    parser.add_argument("--rounds", type=int, default=3, help="number of runs of each program (default %(default)s)")
     parser.add_argument("--cores", type=int, default=0, help="number of cores that the programs may use; 0: all")
     parser.add_argument("--limit-mb", type=int, default=0,
-                        help="memory limit of each program, including its page cache; 0: none")
-    parser.add_argument("--memory-mb", type=int, default=1024, help="--memory-mb of the C++ solver")
+                        help="memory limit of each program in MiB, including its page cache; 0: none")
+    parser.add_argument("--memory-mb", type=int, default=1024,
+                        help="--memory-mb of the C++ solver, in MiB (default %(default)s)")
     parser.add_argument("--workers", type=int, default=1, help="number of threads or processes that read")
     parser.add_argument("--threads", type=int, default=0, help="number of threads that compute; 0: one per core")
-    parser.add_argument("--cold", action="store_true")
+    parser.add_argument("--cold", action="store_true", help="remove the files from the page cache before each run")
     parser.add_argument("--lambdas", type=int, default=3)
     parser.add_argument("--max-epochs", type=int, default=4)
     parser.add_argument("--batch-size", type=int, default=512)

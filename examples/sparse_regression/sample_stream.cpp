@@ -48,7 +48,7 @@ std::int64_t check_features(const data::BetonReader& reader, const std::string& 
   if ((array.dtype == "<f2" || array.dtype == "<f4") && array.shape.size() == 1)
     return static_cast<std::int64_t>(array.shape[0]);
   throw precast::DataError(
-      fmt::format("{}: expected field '{}' to be [features] of <f2 or <f4, "
+      fmt::format("{}: expected field '{}' to be [features] of float16 (<f2) or float32 (<f4), "
                   "got {}",
                   reader.path().string(), name, data::describe(array)));
 }

@@ -246,10 +246,13 @@ class Saga:
 
 
 def parse_options():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="Options without a description are those of `sparse_regression solve`.")
     parser.add_argument("features", help="[samples, features] as .npy; with --loader ffcv a .beton file")
     parser.add_argument("targets", help="[samples] as .npy")
-    parser.add_argument("--loader", choices=("torch", "ffcv"), default="torch")
+    parser.add_argument("--loader", choices=("torch", "ffcv"), default="torch",
+                        help="PyTorch's DataLoader or FFCV's loader")
     parser.add_argument("--lambdas", type=int, default=10)
     parser.add_argument("--lambda-ratio", type=float, default=0.01)
     parser.add_argument("--l1-ratio", type=float, default=0.99)
@@ -260,9 +263,11 @@ def parse_options():
     parser.add_argument("--order", choices=("sequential", "random", "quasi_random"), default="quasi_random",
                         help="with the DataLoader, quasi_random is replaced by random")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--threads", type=int, default=0, help="0: PyTorch's default")
-    parser.add_argument("--os-cache", type=int, default=0, help="FFCV: 1 if the file fits into memory")
+    parser.add_argument("--workers", type=int, default=1,
+                        help="number of processes (torch) or threads (ffcv) that read")
+    parser.add_argument("--threads", type=int, default=0, help="number of threads that compute; 0: PyTorch's default")
+    parser.add_argument("--os-cache", type=int, default=0,
+                        help="os_cache of FFCV's loader: 1 if the file fits into memory")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--coefficients", help="write the coefficients as .npy, [lambdas, features + 1]")
     return parser.parse_args()

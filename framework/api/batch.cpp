@@ -12,7 +12,7 @@ namespace precast {
 const at::Tensor& Batch::target(std::size_t i) const {
   if (i < targets.size()) return fields.at(targets[i]).tensor;
   throw ConfigError(fmt::format(
-      "batch: expected a target with index {}, got {} targets. Add a field to data.targets", i,
+      "batch: expected a target with index {}, got {} targets. Add an output to data.targets", i,
       targets.size()));
 }
 

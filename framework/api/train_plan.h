@@ -17,9 +17,9 @@ namespace precast {
 enum class Precision { fp32, fp16, bf16 };
 
 /// The settings of a training run that methods may edit in configure(), except seed,
-/// steps_per_epoch, global_batch_size, peak_lr, and the model's num_classes, in_channels and
-/// targets: other parts read these from the recipe, so changing them is an error (exit code 2). A
-/// plan without a schedule, or with a number outside the limits given here, is also an error. A
+/// steps_per_epoch, global_batch_size, repeats, peak_lr, and the model's num_classes, in_channels
+/// and targets: other parts read these from the recipe, so changing them is an error (exit code 2).
+/// A plan without a schedule, or with a number outside the limits given here, is also an error. A
 /// method that changes the number of epochs must also resize image_size_px and, if necessary,
 /// replace the schedule. The trainer only reads the plan. `precast train --dry-run` shows it.
 struct PRECAST_API TrainPlan {
@@ -46,6 +46,8 @@ struct PRECAST_API TrainPlan {
   double peak_lr = 0;
   Precision precision = Precision::fp32;
   bool channels_last = false;
+  /// data.repeats. Not for methods to change.
+  std::int64_t repeats = 1;
 
   /// The schedule's learning rate for one step.
   [[nodiscard]] double lr(std::int64_t epoch, std::int64_t step) const;

@@ -300,7 +300,7 @@ class ShardedSync final : public GradSync {
 
 std::string graph_obstacle(VariableUpdate update, at::Device device, Transport transport) {
   if (!device.is_cuda() || transport == Transport::gloo)
-    return "Gloo exchanges the gradients through the host";
+    return "Gloo exchanges the gradients through the memory of the CPU";
   const int version = nccl_version();
   if (version == 0) return "this build has no NCCL";
   if (version < kRecordableNccl) {

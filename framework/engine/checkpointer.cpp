@@ -169,8 +169,10 @@ class Checkpointer::Impl {
       check_(saved.at("identity"));
       restore_parts(folder, saved);
       TrainState position = state;
-      const double steps =
-          restore_position(position_in(saved), position, options_.order_depends_on_batch_size);
+      const bool same_evaluation =
+          !options_.has_same_evaluation || options_.has_same_evaluation(saved.at("identity"));
+      const double steps = restore_position(position_in(saved), position,
+                                            options_.order_depends_on_batch_size, same_evaluation);
       restore_rank(folder, saved.at("world").get<int>(), steps, parts_.ranks, parts_.device,
                    position);
       state = position;

@@ -40,6 +40,9 @@ struct CheckpointOptions {
   /// Whether the order of an epoch's samples depends on the global batch size. A checkpoint in the
   /// middle of an epoch is then accepted only with the same size.
   bool order_depends_on_batch_size = false;
+  /// Whether the run with this saved identity was evaluated as this run is: on the same data, with
+  /// the same settings. If not, its best value so far is discarded. Null: always.
+  std::function<bool(const nlohmann::ordered_json& saved)> has_same_evaluation = {};
   /// On a CPU: resume() does not set more compute threads than this, even if the checkpoint was
   /// saved with more.
   int max_threads = 0;

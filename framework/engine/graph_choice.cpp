@@ -31,7 +31,7 @@ std::vector<std::string> obstacles_of(const GraphFacts& facts) {
       obstacles.push_back(fmt::format("{} replaces the forward and backward passes", method.name));
     } else if (!method.method->records_hooks(facts.world)) {
       obstacles.push_back(fmt::format(
-          "{} may act on the host between the backward pass and the optimiser", method.name));
+          "{} may run code on the CPU between the backward pass and the update", method.name));
     }
   }
   if (!facts.takes_lr_tensor)

@@ -97,7 +97,7 @@ ordered_json position_in(const ordered_json& saved) {
 }
 
 double restore_position(const ordered_json& json, TrainState& state,
-                        bool order_depends_on_batch_size) {
+                        bool order_depends_on_batch_size, bool same_evaluation) {
   json.at("epoch").get_to(state.epoch);
   state.step = step_in_plan(json, state, order_depends_on_batch_size);
   json.at("global_step").get_to(state.global_step);
@@ -107,11 +107,11 @@ double restore_position(const ordered_json& json, TrainState& state,
   state.best_value = json.value("best_top_1", -1.0);
   state.best_epoch = json.value("best_epoch", std::int64_t{-1});
   state.best_since = json.value("best_since", std::int64_t{0});
-  if (json.value("best_metric", state.best_metric) != state.best_metric) {
+  if (!same_evaluation || json.value("best_metric", state.best_metric) != state.best_metric) {
     state.best_value = -1;
     state.best_epoch = -1;
-    // Only a checkpoint at the end of an epoch (step 0) can have a value of the other metric. After
-    // such a checkpoint, the current metric counts from the next step on.
+    // Only a checkpoint at the end of an epoch (step 0) can have a value of the other metric or
+    // evaluation. After such a checkpoint, values count from the next step on.
     state.best_since = state.global_step + (state.step == 0 ? 1 : 0);
   }
   json.at("lr").get_to(state.lr);

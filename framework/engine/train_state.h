@@ -43,8 +43,9 @@ struct TrainState {
   std::string best_metric;
   double best_value = -1;
   std::int64_t best_epoch = -1;
-  /// The values stored with checkpoints are those of `best_metric` from this global step on;
-  /// earlier checkpoints may have values of another metric (Retention::best_since).
+  /// From this global step on, the values stored with checkpoints are those of `best_metric`, from
+  /// evaluations like those of this run; earlier checkpoints may have other values
+  /// (Retention::best_since).
   std::int64_t best_since = 0;
   double train_seconds = 0;
   double eval_seconds = 0;
@@ -66,15 +67,18 @@ struct TrainState {
 [[nodiscard]] nlohmann::ordered_json position_in(const nlohmann::ordered_json& saved);
 /// Reads into `state` what position_of() wrote. Values that are missing in older checkpoints get
 /// their defaults. If the saved `best_metric` differs from that in `state`, `state` keeps its own
-/// and has no best value. If the saved global batch size differs, `state` keeps its own, and `step`
-/// becomes the number of steps of this size that cover the same samples.
+/// and has no best value; it has none either if `same_evaluation` is false. If the saved global
+/// batch size differs, `state` keeps its own, and `step` becomes the number of steps of this size
+/// that cover the same samples.
 /// @param order_depends_on_batch_size whether the order of an epoch's samples depends on the global
 /// batch size.
+/// @param same_evaluation whether the saved run was evaluated as this run is
+/// (CheckpointOptions::has_same_evaluation).
 /// @return `state.step` divided by the saved number of finished steps: 1 unless the batch size or
 /// the number of steps per epoch differs.
 /// @throws CheckpointError if no whole number of steps covers the same samples, or if their order
 /// then differs; nlohmann::json's exceptions
 [[nodiscard]] double restore_position(const nlohmann::ordered_json& json, TrainState& state,
-                                      bool order_depends_on_batch_size);
+                                      bool order_depends_on_batch_size, bool same_evaluation);
 
 }  // namespace precast::engine

@@ -103,7 +103,8 @@ void Trainer::start() {
                      .world = parts_.ranks.world(),
                      .num_classes = plan_.model.num_classes,
                      .epochs = plan_.epochs,
-                     .steps_per_epoch = plan_.steps_per_epoch};
+                     .steps_per_epoch = plan_.steps_per_epoch,
+                     .repeats = plan_.repeats};
   for (const NamedMethod& method : parts_.methods) {
     method.method->on_run(run);
     method.method->on_train_begin(parts_.model);
@@ -273,8 +274,8 @@ void Trainer::restore_after_divergence() {
   pending_verdict_.reset();
   if (parts_.ranks.rank() == 0) {
     log_warning(
-        "training.on_nonfinite: the loss was not finite by step {}; restored step {}, with the "
-        "learning rate multiplied by {}",
+        "training.on_nonfinite: a loss or a weight was not finite by step {}; restored step {}, "
+        "with the learning rate multiplied by {}",
         lost_step, state_.global_step, lr_factor);
   }
 }

@@ -39,8 +39,7 @@ class Bce final : public TargetLoss {
     const bool indices = labels.dim() == 1 && labels.scalar_type() == at::kLong;
     require(indices || (labels.sizes() == logits.sizes() && labels.is_floating_point()),
             "labels are [N] int64 or [N, classes] float");
-    const double off = options_.label_smoothing / static_cast<double>(logits.size(1));
-    const double on = 1 - options_.label_smoothing + off;
+    const auto [on, off] = options_.smoothed(logits.size(1));
     at::Tensor target;
     if (indices) {
       target = at::full(logits.sizes(), off, logits.options().dtype(at::kFloat));

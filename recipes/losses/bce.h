@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "framework/api/loss.h"
@@ -19,6 +20,14 @@ struct BceOptions {
   double target_threshold = -1;
 
   void options(Schema& schema);
+  struct SmoothedTargets {
+    /// Of the sample's class, and of every other class.
+    double on, off;
+  };
+  [[nodiscard]] SmoothedTargets smoothed(std::int64_t classes) const {
+    const double off = label_smoothing / static_cast<double>(classes);
+    return {.on = 1 - label_smoothing + off, .off = off};
+  }
 };
 
 /// Mean binary cross entropy of logits, like timm 1.0's BinaryCrossEntropy: one decision per class.

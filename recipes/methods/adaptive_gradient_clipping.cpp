@@ -28,7 +28,7 @@ class AdaptiveGradientClipping final : public Method {
   void options(Schema& schema) override {
     schema
         .add("threshold", &threshold_,
-             "maximum ratio of the norm of a unit's gradient to the norm of its weights")
+             "maximum ratio of the norm of an output channel's gradient to the norm of its weights")
         .above(0);
     schema.add("epsilon", &epsilon_, "lower bound for the norm of the weights in that ratio")
         .above(0);

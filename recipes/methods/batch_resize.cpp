@@ -25,7 +25,10 @@ class BatchResize final : public MethodWithoutGradientHooks {
     return kind != TargetKind::class_mask;
   }
   void options(Schema& schema) override {
-    schema.add("mode", &mode_, "resize: nearest pixel; crop: one random position for the batch")
+    schema
+        .add("mode", &mode_,
+             "how images become smaller; resize: nearest pixel; crop: a random part, the same for "
+             "the whole batch")
         .choices({"resize", "crop"});
     schema
         .add("initial_scale", &initial_scale_, "side at the start, as a fraction of the full side")

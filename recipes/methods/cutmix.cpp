@@ -8,7 +8,10 @@ namespace {
 class Cutmix final : public MixingMethod {
  public:
   void options(Schema& schema) override {
-    schema.add("alpha", &alpha_, "both parameters of the Beta distribution").above(0);
+    schema
+        .add("alpha", &alpha_,
+             "both parameters of the Beta distribution of the share that an image keeps")
+        .above(0);
     MixingMethod::options(schema);
   }
 
@@ -19,7 +22,9 @@ class Cutmix final : public MixingMethod {
                                     std::uint64_t global_step) const override {
     return {seed, rank, global_step, RandomUse::cutmix};
   }
-  void mix(Batch& batch, RandomStream& random) const override { cut_mix(batch, random, alpha_); }
+  void mix(Batch& batch, RandomStream& random) const override {
+    cut_mix(batch, random, alpha_, partner_distance());
+  }
 
   double alpha_ = 1;
 };

@@ -10,7 +10,8 @@ namespace precast::recipes {
 /// batch, the same box is replaced by this box of x[i - 1], and labels become probabilities [N,
 /// classes] in proportion to the areas. The box has a random centre and the fraction 1 - l of the
 /// area, l ~ Beta(alpha, alpha), and is clipped at the border. If the model has several inputs, all
-/// must be images; the box is scaled to the size of each input. Draws are a function of (seed,
+/// must be images; the box is scaled to the size of each input. With data.repeats, the
+/// partner is further away (MixingMethod::partner_distance()). Draws are a function of (seed,
 /// global step, rank).
 /// Options: alpha (1), probability (1; the fraction of the batches that are mixed).
 /// Cost: one copy of the images.

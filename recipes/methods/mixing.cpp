@@ -31,10 +31,10 @@ at::Tensor draw_shares(RandomStream& random, std::int64_t samples, double alpha,
 }
 
 /// partner + share * (own - partner), row by row.
-at::Tensor mix_rows(const at::Tensor& rows, const at::Tensor& shares) {
+at::Tensor mix_rows(const at::Tensor& rows, const at::Tensor& shares, std::int64_t distance) {
   std::vector<std::int64_t> shape(static_cast<std::size_t>(rows.dim()), 1);
   shape[0] = shares.size(0);
-  return at::lerp(partners(rows), rows, shares.view(shape).to(rows.scalar_type()));
+  return at::lerp(partners(rows, distance), rows, shares.view(shape).to(rows.scalar_type()));
 }
 
 /// Replaces each input by `mixed(input)`. @throws ConfigError for an input that cannot be mixed
@@ -43,8 +43,8 @@ void mix_inputs(Batch& batch, const auto& mixed) {
     auto& [name, input] = batch.fields.at(i);
     if (!input.is_floating_point()) {
       throw ConfigError(
-          fmt::format("method mixup: expected inputs of a floating-point type, got '{}' of type {} "
-                      "(data.inputs)",
+          fmt::format("data.inputs: expected inputs of a floating-point type, because mixup mixes "
+                      "them, got '{}' of type {}",
                       name, c10::toString(input.scalar_type())));
     }
     input = mixed(input);
@@ -57,8 +57,8 @@ void check_images(const Batch& batch) {
     const auto& [name, input] = batch.fields.at(i);
     if (is_image(input)) continue;
     throw ConfigError(fmt::format(
-        "method cutmix: expected images [N, C, H, W] as inputs, got '{}' with {} dimensions "
-        "(data.inputs)",
+        "data.inputs: expected images [N, C, H, W], because cutmix mixes them, got '{}' with {} "
+        "dimensions",
         name, input.dim()));
   }
 }
@@ -100,26 +100,30 @@ at::Tensor class_probabilities(const at::Tensor& labels, std::int64_t classes) {
   return probabilities.scatter_(1, labels.unsqueeze(1), 1.0);
 }
 
-at::Tensor partners(const at::Tensor& rows) {
+at::Tensor partners(const at::Tensor& rows, std::int64_t distance) {
   const std::int64_t count = rows.size(0);
-  return at::cat({rows.narrow(0, count - 1, 1), rows.narrow(0, 0, count - 1)});
+  const std::int64_t end = std::min(distance, std::max<std::int64_t>(1, count / 2));
+  return at::cat({rows.narrow(0, count - end, end), rows.narrow(0, 0, count - end)});
 }
 
-void mix_up(Batch& batch, double share) {
-  const auto mixed = [&](const at::Tensor& rows) { return at::lerp(partners(rows), rows, share); };
+void mix_up(Batch& batch, double share, std::int64_t distance) {
+  const auto mixed = [&](const at::Tensor& rows) {
+    return at::lerp(partners(rows, distance), rows, share);
+  };
   batch.labels() = mixed(batch.labels());
   mix_inputs(batch, mixed);
 }
 
-void mix_up(Batch& batch, RandomStream& random, double alpha, bool same_lambda) {
-  if (same_lambda) return mix_up(batch, random_beta(random, alpha));
+void mix_up(Batch& batch, RandomStream& random, double alpha, bool same_lambda,
+            std::int64_t distance) {
+  if (same_lambda) return mix_up(batch, random_beta(random, alpha), distance);
   const at::Tensor shares = draw_shares(random, batch.size(), alpha, batch.labels().device());
-  const auto mixed = [&](const at::Tensor& rows) { return mix_rows(rows, shares); };
+  const auto mixed = [&](const at::Tensor& rows) { return mix_rows(rows, shares, distance); };
   batch.labels() = mixed(batch.labels());
   mix_inputs(batch, mixed);
 }
 
-void cut_mix(Batch& batch, double share, std::int64_t x, std::int64_t y) {
+void cut_mix(Batch& batch, double share, std::int64_t x, std::int64_t y, std::int64_t distance) {
   check_images(batch);
   const std::int64_t height = batch.images().size(2);
   const std::int64_t width = batch.images().size(3);
@@ -135,20 +139,24 @@ void cut_mix(Batch& batch, double share, std::int64_t x, std::int64_t y) {
     const Box box = box_in(images);
     // Changes a copy, because the loader's memory may be shared.
     at::Tensor mixed = images.clone();
-    box.crop(mixed).copy_(partners(box.crop(images)));
+    box.crop(mixed).copy_(partners(box.crop(images), distance));
     images = mixed;
   }
-  batch.labels() = at::lerp(partners(batch.labels()), batch.labels(), own);
+  batch.labels() = at::lerp(partners(batch.labels(), distance), batch.labels(), own);
 }
 
-void cut_mix(Batch& batch, RandomStream& random, double alpha) {
+void cut_mix(Batch& batch, RandomStream& random, double alpha, std::int64_t distance) {
   check_images(batch);
   const double share = random_beta(random, alpha);
   const auto random_position = [&](std::int64_t side) {
     return static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(side)));
   };
   const std::int64_t x = random_position(batch.images().size(3));
-  cut_mix(batch, share, x, random_position(batch.images().size(2)));
+  cut_mix(batch, share, x, random_position(batch.images().size(2)), distance);
+}
+
+std::int64_t MixingMethod::partner_distance() const {
+  return (run_.repeats + run_.world - 1) / run_.world;
 }
 
 bool MixingMethod::accepts(TargetKind kind) const {

@@ -8,7 +8,8 @@ namespace {
 class Mixup final : public MixingMethod {
  public:
   void options(Schema& schema) override {
-    schema.add("alpha", &alpha_, "both parameters of the Beta distribution").above(0);
+    schema.add("alpha", &alpha_, "both parameters of the Beta distribution of the mixing weight")
+        .above(0);
     schema.add("same_lambda", &same_lambda_,
                "one mixing weight per batch instead of one per sample");
     MixingMethod::options(schema);
@@ -20,7 +21,7 @@ class Mixup final : public MixingMethod {
     return {seed, rank, global_step, RandomUse::mixup};
   }
   void mix(Batch& batch, RandomStream& random) const override {
-    mix_up(batch, random, alpha_, same_lambda_);
+    mix_up(batch, random, alpha_, same_lambda_, partner_distance());
   }
 
   double alpha_ = 0.2;

@@ -8,10 +8,8 @@ namespace {
 class MixupOrCutmix final : public MixingMethod {
  public:
   void options(Schema& schema) override {
-    schema.add("mixup_alpha", &mixup_alpha_, "MixUp: both parameters of the Beta distribution")
-        .above(0);
-    schema.add("cutmix_alpha", &cutmix_alpha_, "CutMix: both parameters of the Beta distribution")
-        .above(0);
+    schema.add("mixup_alpha", &mixup_alpha_, "the option alpha of mixup").above(0);
+    schema.add("cutmix_alpha", &cutmix_alpha_, "the option alpha of cutmix").above(0);
     schema.add("cutmix_share", &cutmix_share_, "fraction of the mixed batches that use CutMix")
         .min(0)
         .max(1);
@@ -27,9 +25,9 @@ class MixupOrCutmix final : public MixingMethod {
   }
   void mix(Batch& batch, RandomStream& random) const override {
     if (random.uniform() < cutmix_share_) {
-      cut_mix(batch, random, cutmix_alpha_);
+      cut_mix(batch, random, cutmix_alpha_, partner_distance());
     } else {
-      mix_up(batch, random, mixup_alpha_, /*same_lambda=*/true);
+      mix_up(batch, random, mixup_alpha_, /*same_lambda=*/true, partner_distance());
     }
   }
 

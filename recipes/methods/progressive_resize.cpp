@@ -23,8 +23,8 @@ class ProgressiveResize final : public MethodWithoutGradientHooks {
     schema.add("max_res", &max_res_, "side of the images of the last epochs, px")
         .min(1)
         .max(kMaxPx);
-    schema.add("start_ramp", &start_ramp_, "last epoch at min_res").min(0);
-    schema.add("end_ramp", &end_ramp_, "first epoch at max_res").min(0);
+    schema.add("start_ramp", &start_ramp_, "last epoch at min_res, counted from 0").min(0);
+    schema.add("end_ramp", &end_ramp_, "first epoch at max_res, counted from 0").min(0);
   }
 
   void configure(TrainPlan& plan) const override {

@@ -47,7 +47,7 @@ class ScaleSchedule final : public MethodWithoutGradientHooks {
   }
   [[nodiscard]] std::vector<MethodRule> rules() const override {
     return {{MethodRule::Kind::after, "progressive_resize",
-             "it stretches the image sizes that are already set"}};
+             "scale_schedule stretches only image sizes that are already set"}};
   }
 
   void configure(TrainPlan& plan) const override {

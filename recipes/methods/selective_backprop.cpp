@@ -26,7 +26,9 @@ class SelectiveBackprop final : public MethodWithoutGradientHooks, private StepS
     schema.add("start", &start_, "fraction of the run before the first selection").min(0).max(1);
     schema.add("end", &end_, "fraction of the run at which selection ends").min(0).max(1);
     schema.add("keep", &keep_, "fraction of each batch that is trained on").above(0).max(1);
-    schema.add("interrupt", &interrupt_, "every N-th step trains on the whole batch; 0: no step")
+    schema
+        .add("interrupt", &interrupt_,
+             "N: every N-th step trains on the whole batch; 0: no step does")
         .min(0);
     schema
         .add("scale_factor", &scale_factor_,
@@ -96,8 +98,7 @@ class SelectiveBackprop final : public MethodWithoutGradientHooks, private StepS
       if (!images.is_floating_point()) {
         throw ConfigError(
             fmt::format("method selective_backprop: expected images of a floating-point type, got "
-                        "'{}' of type {} "
-                        "(data.inputs)",
+                        "'{}' of type {} (data.inputs)",
                         name, c10::toString(images.scalar_type())));
       }
       images =

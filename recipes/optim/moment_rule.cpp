@@ -8,8 +8,8 @@
 namespace precast::recipes {
 
 void MomentOptions::options(Schema& schema) {
-  schema.add("beta1", &beta1, "decay rate of the mean").min(0).below(1);
-  schema.add("beta2", &beta2, "decay rate of the mean of squares").min(0).below(1);
+  schema.add("beta1", &beta1, "decay rate of the moving average of the gradients").min(0).below(1);
+  schema.add("beta2", &beta2, "decay rate of the moving average of their squares").min(0).below(1);
   schema.add("epsilon", &epsilon, "added to the denominator, to avoid a division by 0").above(0);
   DecayOptions::options(schema);
 }

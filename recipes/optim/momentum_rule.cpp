@@ -10,7 +10,7 @@ namespace precast::recipes {
 void MomentumOptions::options(Schema& schema) {
   schema.add("momentum", &momentum, "factor of the previous velocity").min(0).below(1);
   DecayOptions::options(schema);
-  schema.add("nesterov", &nesterov, "Nesterov momentum");
+  schema.add("nesterov", &nesterov, "use Nesterov momentum");
 }
 
 MomentumRule::MomentumRule(const MomentumOptions& options)

@@ -37,7 +37,7 @@ class Cyclic final : public Schedule {
 }  // namespace
 
 void CyclicOptions::options(Schema& schema) {
-  schema.add("lr_peak_epoch", &lr_peak_epoch, "epoch of the highest rate").min(0);
+  schema.add("lr_peak_epoch", &lr_peak_epoch, "number of epochs until the highest rate").min(0);
 }
 
 std::unique_ptr<Schedule> make_cyclic(const ScheduleInputs& inputs, const CyclicOptions& options) {

@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
@@ -155,6 +156,57 @@ TEST(MixingTest, IsAFunctionOfSeedStepAndRank) {
         at::equal(mixed(run, 7), mixed({.seed = 3, .rank = 1, .num_classes = kClasses}, 7)))
         << name;
   }
+}
+
+/// The batch of a rank in a run with this many repeats: all images of a sample have the number of
+/// that sample as pixels and as label. @param first the position of the batch in the order
+Batch batch_with_repeats(std::int64_t first, std::int64_t rows, const RunFacts& run) {
+  std::vector<std::int64_t> labels;
+  for (std::int64_t row = 0; row < rows; ++row)
+    labels.push_back((first + row * run.world + run.rank) / run.repeats);
+  Batch batch = numbered_batch(rows, labels);
+  const at::Tensor values = at::tensor(labels, at::kFloat).view({rows, 1, 1, 1});
+  batch.images() = values.expand({rows, 3, 8, 12}).contiguous();
+  return batch;
+}
+
+TEST(MixingTest, NoSampleIsMixedWithItsOwnRepeats) {
+  const RunFacts runs[] = {
+      {.seed = 3, .num_classes = kClasses, .repeats = 4},
+      {.seed = 3, .rank = 1, .world = 2, .num_classes = kClasses, .repeats = 4},
+      {.seed = 3, .rank = 1, .world = 3, .num_classes = kClasses, .repeats = 4},
+      {.seed = 3, .world = 4, .num_classes = kClasses, .repeats = 4}};
+  for (const RunFacts& run : runs) {
+    for (const std::int64_t first : {0, 3}) {  // 3: the batch starts with the last repeat
+      const std::int64_t rows = 16 / run.world;
+      for (const char* name : {"mixup", "cutmix", "mixup_or_cutmix"}) {
+        // A sample that is mixed with itself keeps the probability 1 in every step; one that is
+        // mixed with another sample keeps it only where the box is empty.
+        float least = 1;
+        for (std::int64_t step = 0; step < 20; ++step) {
+          Batch batch = batch_with_repeats(first, rows, run);
+          method(name, "{}", run)->on_batch(batch, step);
+          least = std::min(least, batch.labels().max().item<float>());
+        }
+        EXPECT_LT(least, 1) << name << ", world " << run.world << ", from " << first;
+      }
+    }
+  }
+}
+
+TEST(MixingTest, AFewRowsHaveThePartnersAtHalfTheirNumber) {
+  const at::Tensor rows = at::arange(5);
+  const auto expect = [&](std::int64_t count, std::int64_t distance,
+                          const std::vector<std::int64_t>& partners) {
+    EXPECT_TRUE(at::equal(recipes::partners(rows.narrow(0, 0, count), distance),
+                          at::tensor(partners, at::kLong)))
+        << count << " " << distance;
+  };
+  expect(5, 1, {4, 0, 1, 2, 3});
+  expect(5, 2, {3, 4, 0, 1, 2});
+  expect(5, 9, {3, 4, 0, 1, 2});
+  expect(2, 4, {1, 0});
+  expect(1, 4, {0});
 }
 
 TEST(MixupTest, ABatchOfOneAndHalfImagesAreMixedToo) {

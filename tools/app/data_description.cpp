@@ -7,6 +7,7 @@
 
 #include "data/beton/file_info.h"
 #include "framework/core/format.h"
+#include "tools/app/normalization.h"
 
 namespace precast::tools {
 namespace {
@@ -102,7 +103,12 @@ ordered_json pipeline_summary(const data::Pipeline& pipeline, const ordered_json
       break;
     }
   }
-  return {{"steps", steps}, {"mean", image->normalize.mean}, {"std", image->normalize.std}};
+  ordered_json summary = {{"steps", steps}};
+  const data::NormalizeOptions normalization = normalization_of(*image);
+  if (normalization.mean.empty()) return summary;
+  summary["mean"] = normalization.mean;
+  summary["std"] = normalization.std;
+  return summary;
 }
 
 void print_dataset(const std::string& name, const ordered_json& dataset) {
@@ -118,8 +124,11 @@ void print_dataset(const std::string& name, const ordered_json& dataset) {
 }
 
 void print_pipeline(const std::string& name, const ordered_json& pipeline) {
-  fmt::print("{:<12}{}; mean {}, std {}\n", name, pipeline.at("steps").dump(),
-             number_list(pipeline.at("mean")), number_list(pipeline.at("std")));
+  const std::string normalization =
+      pipeline.contains("mean") ? fmt::format("mean {}, std {}", number_list(pipeline.at("mean")),
+                                              number_list(pipeline.at("std")))
+                                : "pixels are not normalised";
+  fmt::print("{:<11} {}; {}\n", name, pipeline.at("steps").dump(), normalization);
 }
 
 }  // namespace precast::tools

@@ -19,7 +19,7 @@ namespace precast::tools {
 [[nodiscard]] bool has_jpegs(const data::BetonReader& reader);
 
 /// Describes a pipeline for --dry-run: the steps as the recipe gives them (or the standard steps),
-/// and mean and std of the normalisation.
+/// and mean and std of the normalisation; without these two if images are not normalised.
 /// @param written the value of `pipeline.train` or `pipeline.val`; null: the standard pipeline.
 [[nodiscard]] nlohmann::ordered_json pipeline_summary(const data::Pipeline& pipeline,
                                                       const nlohmann::ordered_json& written,

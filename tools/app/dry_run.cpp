@@ -98,7 +98,7 @@ std::vector<UnreadKey> ignored_keys(const ResolvedRun& run) {
   // A world_size equal to that of the run is not reported: commands in the documents set it to 1.
   if (dist.world_size != run.world) {
     if (!recipe.config.training.distributed)
-      add("dist.world_size", "it has no effect with training.distributed: 0");
+      add("dist.world_size", "it has no effect with training.distributed: false");
     else if (!dist.nproc.empty())
       add("dist.world_size", fmt::format("it has no effect with dist.nproc: {}", dist.nproc));
   }
@@ -245,7 +245,7 @@ std::vector<std::string> check_model(ResolvedRun run, TrainPlan plan, const Regi
   } catch (const std::exception& error) {
     // A part of a plug-in may work only on GPUs.
     if (!on_gpu || run.recipe.resolved.at("plugins").empty()) throw;
-    log_warning("a test of the model on the CPU failed; on a GPU, the model may work: {}",
+    log_warning("the model may work on a GPU, but a test of it on the CPU failed: {}",
                 error.what());
   }
   return frozen;

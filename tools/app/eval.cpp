@@ -109,7 +109,7 @@ int evaluate_and_print(const ResolvedRun& run, RankSession& ranks, const Registr
   const Evaluated evaluated = evaluate(run, ranks, registries, run_argument);
   const engine::EvalResult& result = evaluated.result;
   if (!std::isfinite(result.loss)) {
-    throw Error(fmt::format("eval: expected a finite loss, got {}: the weights or the outputs "
+    throw Error(fmt::format("eval: expected a finite loss, got {}. Check whether the weights "
                             "contain NaN or infinity",
                             result.loss),
                 ExitCode::diverged);

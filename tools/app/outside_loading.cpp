@@ -105,7 +105,8 @@ void find_outside_producer(Recipe& recipe, const Schema& schema, Diagnostics& di
   const bool has_description = !recipe.ring.description.empty();
   recipe.ring = {};
   report_unread(kLoaderKeys,
-                fmt::format("it has no effect with batches from {}: the producer determines them",
+                fmt::format("it has no effect with batches from {}, whose producer determines what "
+                            "they contain",
                             recipe.outside),
                 schema, diagnostics);
   const auto report_error = [&](const char* key, const std::string& message) {
@@ -116,7 +117,7 @@ void find_outside_producer(Recipe& recipe, const Schema& schema, Diagnostics& di
     report_error(
         "data.batches_per_epoch",
         fmt::format("missing. {} does not say how many batches an epoch has{}", recipe.outside,
-                    has_description ? ", and its description has no `datasets`" : ""));
+                    has_description ? ", because its description has no `datasets`" : ""));
   if (config.training.on_nonfinite == "restore")
     report_error(
         "training.on_nonfinite",

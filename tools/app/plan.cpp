@@ -10,6 +10,7 @@
 #include "framework/core/config/value.h"
 #include "framework/core/error.h"
 #include "framework/core/format.h"
+#include "recipes/losses/bce.h"
 #include "tools/app/data_description.h"
 #include "tools/app/frozen_parameters.h"
 #include "tools/app/graph_plan.h"
@@ -54,25 +55,25 @@ void check_ghost_batches(const ResolvedRun& run, const TrainPlan& plan) {
 /// @throws ConfigError if the loss bce turns all targets into the same number.
 void check_target_threshold(const TrainPlan& plan) {
   if (plan.loss.name != "bce" || plan.model.num_classes < 2) return;
-  const auto option = [&](std::string_view name, double value) {
+  recipes::BceOptions bce;
+  const auto read = [&](std::string_view name, double* value) {
     const ConfigNode* const given = plan.loss.options.find(name);
-    if (given != nullptr) read_value(*given, &value);
-    return value;
+    if (given != nullptr) read_value(*given, value);
   };
-  const double threshold = option("target_threshold", -1);
-  const double smoothing = option("label_smoothing", 0);
-  // The targets of a sample: `on` for its class, `off` for all other classes.
-  const double off = smoothing / static_cast<double>(plan.model.num_classes);
-  const double on = 1 - smoothing + off;
+  read("target_threshold", &bce.target_threshold);
+  read("label_smoothing", &bce.label_smoothing);
+  const double threshold = bce.target_threshold, smoothing = bce.label_smoothing;
+  const auto [on, off] = bce.smoothed(plan.model.num_classes);
   // The loss compares float32 values.
   const auto single = [](double value) { return static_cast<float>(value); };
   if (threshold < 0 || (single(threshold) >= single(off) && single(threshold) < single(on))) return;
-  throw ConfigError(fmt::format(
-      "loss bce: expected target_threshold below 0, or at least {:.6g} and below "
-      "{:.6g}, got {}. These are the targets of {} classes with "
-      "label smoothing {} (training.label_smoothing); this threshold turns both into {}",
-      off, on, threshold, plan.model.num_classes, smoothing,
-      single(threshold) < single(off) ? 1 : 0));
+  throw ConfigError(
+      fmt::format("loss bce: expected target_threshold below 0, or at least {0:.6g} and below "
+                  "{1:.6g}, got {2}. With {3} classes and label smoothing {4} "
+                  "(training.label_smoothing), targets are {0:.6g} and {1:.6g}; this threshold "
+                  "turns both into {5}",
+                  off, on, threshold, plan.model.num_classes, smoothing,
+                  single(threshold) < single(off) ? 1 : 0));
 }
 
 /// Calls `visit(rate, call)` with the rates at the start and the end of each epoch and, if the
@@ -95,9 +96,9 @@ void visit_rates(const TrainPlan& plan, const Visit& visit) {
 void check_rates(const std::string& schedule, const TrainPlan& plan) {
   visit_rates(plan, [&](double rate, const auto& call) {
     if (std::isfinite(rate) && rate >= 0) return;
-    throw ConfigError(
-        fmt::format("schedule {}: expected finite rates of at least 0, got {} from {} (of {})",
-                    schedule, rate, call(), format_epochs(plan.epochs)));
+    throw ConfigError(fmt::format(
+        "schedule {}: expected finite rates of at least 0, got {} from {} in a run of {}", schedule,
+        rate, call(), format_epochs(plan.epochs)));
   });
 }
 
@@ -126,6 +127,7 @@ void check_unchanged_fields(const std::string& method, const TrainPlan& before,
   expect_unchanged("seed", before.seed, plan.seed);
   expect_unchanged("steps_per_epoch", before.steps_per_epoch, plan.steps_per_epoch);
   expect_unchanged("global_batch_size", before.global_batch_size, plan.global_batch_size);
+  expect_unchanged("repeats", before.repeats, plan.repeats);
   expect_unchanged("peak_lr", before.peak_lr, plan.peak_lr);
   expect_unchanged("model.num_classes", before.model.num_classes, plan.model.num_classes);
   expect_unchanged("model.in_channels", before.model.in_channels, plan.model.in_channels);
@@ -203,7 +205,7 @@ void print_data(const ordered_json& plan) {
   else
     fmt::print("{:<12}{}\n", "order", order_text(plan.at("order")));
   for (const auto& [part, pipeline] : plan.at("pipeline").items())
-    print_pipeline(part + " steps", pipeline);
+    print_pipeline("pipeline." + part, pipeline);
 }
 
 }  // namespace
@@ -230,6 +232,7 @@ TrainPlan make_plan(const ResolvedRun& run, const Registries& registries, std::i
   plan.global_batch_size = run.global_batch_size();
   plan.micro_batches = config.training.micro_batches;
   plan.steps_per_epoch = samples / plan.global_batch_size;
+  if (recipe.outside.empty()) plan.repeats = config.data.repeats;
   plan.image_size_px.assign(static_cast<std::size_t>(plan.epochs), config.resolution.min_res);
   plan.peak_lr = run.peak_lr();
   plan.schedule = registries.schedules.make(
@@ -393,7 +396,7 @@ void print_evaluation(const ResolvedRun& run, const ordered_json& plan) {
   for (const auto& metric : recipe.metrics) figures.push_back(metric->name());
   fmt::print("metrics     {}\n", fmt::join(figures, ", "));
   for (const auto& [name, dataset] : datasets.items()) print_dataset(name, dataset);
-  print_pipeline("val steps", plan.at("pipeline").at("val"));
+  print_pipeline("pipeline.val", plan.at("pipeline").at("val"));
   print_methods(plan);
 }
 

@@ -41,13 +41,13 @@ constexpr std::size_t kFilesShown = 3;
 constexpr const char* kAbout =
     "Writes the classes that a model predicts, with their probabilities, for image files, folders "
     "of images, or the samples of a dataset. A recipe needs --model.weights=FILE.\n"
-    "Probabilities are the softmax of the logits; with validation.lr_tta, of the mean of the "
-    "logits of the image and its mirror image.\n"
-    "For a dataset, and for losses with several classes per sample, CSV output contains logits "
-    "unless --top is given; a .npy file always contains logits. Losses with several classes per "
-    "sample give each class a probability (the sigmoid of its logit); outputs that are not classes "
-    "are written unchanged. With validation.lr_tta, logits are the sums over the image and its "
-    "mirror image.\n"
+    "For single-label losses, probabilities are the softmax of the logits; with multi-label "
+    "losses, each class has its own probability, the sigmoid of its logit. Outputs that are not "
+    "classes are written unchanged.\n"
+    "With validation.lr_tta, logits are the sums over the image and its mirror image, and "
+    "probabilities are computed from their mean.\n"
+    "CSV output contains logits instead of classes for a dataset or a multi-label loss unless "
+    "--top is given; a .npy file always contains logits.\n"
     "A file that is not an image is skipped with a warning; the exit code is then 3.";
 
 /// The inputs of the command line: image files and folders, or one dataset.
@@ -119,14 +119,14 @@ PredictFormat format_for(PredictFormat format, const Recipe& recipe, const Argum
   }
   if (recipe.targets == TargetKind::class_mask && (csv || format.json || is_jsonl)) {
     throw ConfigError(fmt::format(
-        "predict: expected --output FILE.npy, which can store any shape, for training.loss: {}, "
-        "whose outputs are [samples, classes, height, width]",
+        "predict: expected --output FILE.npy for training.loss: {}, whose outputs are [samples, "
+        "classes, height, width], got CSV or JSON output. A .npy file can store any shape",
         recipe.loss.name));
   }
   if (options.given("top")) {
     throw ConfigError(
-        fmt::format("--top: expected a recipe whose outputs are classes, got training.loss: {}, "
-                    "whose targets are {}",
+        fmt::format("--top: expected a recipe whose outputs are classes, got training.loss: {} "
+                    "(kind of targets: {})",
                     recipe.loss.name, name_of(recipe.targets)));
   }
   format.classes.reset();
@@ -157,7 +157,7 @@ std::unique_ptr<data::BetonReader> find_dataset(const Recipe& recipe) {
   try {
     return open_dataset("data.val_dataset", recipe);
   } catch (const Error& error) {
-    log_info("the class names of the dataset are not known: {}", error.what());
+    log_info("data.val_dataset cannot be read, so its class names are not known: {}", error.what());
     return nullptr;
   }
 }
@@ -196,7 +196,7 @@ class Predictor {
     }
     const auto rotated = ranks_.communicator().begin_sum(rotated_)->wait();
     if (rotated > 0 && ranks_.is_rank_zero())
-      log_info("{} with an EXIF orientation, which is ignored",
+      log_info("the EXIF orientation of {} is ignored",
                format_count(static_cast<std::uint64_t>(rotated), "image"));
     return finish();
   }
@@ -323,8 +323,8 @@ class Predictor {
 void report_ignored(const PhotoList& photos) {
   if (photos.ignored.empty()) return;
   const auto shown = std::span(photos.ignored).first(std::min(kFilesShown, photos.ignored.size()));
-  log_info("ignored {} file(s) that are hidden or have no image extension: {}{}",
-           photos.ignored.size(), fmt::join(shown, ", "),
+  log_info("ignored {}, hidden or without the extension of an image: {}{}",
+           format_count(photos.ignored.size(), "file"), fmt::join(shown, ", "),
            shown.size() < photos.ignored.size() ? ", ..." : "");
 }
 
@@ -349,7 +349,9 @@ void declare(Arguments& arguments) {
   arguments.options().add_options()("output,o", po::value<std::string>(),
                                     "file to write; .csv or .jsonl for classes, .npy for logits "
                                     "([samples, classes] float32); default: print CSV")(
-      "top", number(1), "number of classes per sample, most probable first")(
+      "top", number(1),
+      "number of classes per sample, most probable first; for a multi-label loss, all classes "
+      "unless it is given")(
       "logits", "write logits; in a CSV file instead of classes, in JSON in addition to them")(
       "json", "print the result as JSON; one object per line, with name and predictions");
 }

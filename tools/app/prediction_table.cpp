@@ -30,8 +30,8 @@ std::string csv_text(std::string_view text) {
 void check_finite(std::span<const float> outputs) {
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (std::isfinite(outputs[i])) continue;
-    throw Error(fmt::format("predict: expected finite outputs, got {} for output {}: the weights "
-                            "or the outputs contain NaN or infinity",
+    throw Error(fmt::format("predict: expected finite outputs, got {} for output {}. Check whether "
+                            "the weights contain NaN or infinity",
                             outputs[i], i),
                 ExitCode::diverged);
   }

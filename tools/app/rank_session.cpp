@@ -85,7 +85,7 @@ void check_started_ranks(const TrainConfig& config, const RankInfo& info) {
   if (address_from_config && info.local_world < info.world &&
       (info.address == "localhost" || info.address == "127.0.0.1")) {
     throw ConfigError(
-        fmt::format("dist.address: expected the host of rank 0, since {} has started ranks on "
+        fmt::format("dist.address: expected the host of rank 0, because {} has started ranks on "
                     "several hosts, got '{}'",
                     info.source, info.address));
   }

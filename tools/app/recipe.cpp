@@ -97,7 +97,7 @@ std::vector<PartRequest> all_methods(const TrainConfig& config, const Schema& sc
     if (first != listed.begin() + static_cast<std::ptrdiff_t>(i)) {
       diagnostics.error(
           listed[i].origin, listed[i].key,
-          fmt::format("'{}' is given twice, first in line {}", listed[i].name, first->origin.line));
+          fmt::format("'{}' is given twice, first at {}", listed[i].name, first->origin.text()));
     }
     all.push_back(listed[i]);
   }

@@ -98,7 +98,11 @@ std::int64_t count_classes(const data::BetonReader& reader, const data::Pipeline
     }
     classes = std::max(classes, label + 1);
   }
-  return limit > 0 ? limit : classes;
+  if (limit > 0) return limit;
+  // A class may have a name, but no samples. Transforms may change the meaning of labels.
+  const std::size_t named =
+      labels.transforms.empty() ? data::class_names_of(reader, labels.field).size() : 0;
+  return std::max(classes, static_cast<std::int64_t>(named));
 }
 
 const OutputSpec* find_input(const data::Pipeline& pipeline, const TrainConfig& config,
@@ -108,6 +112,22 @@ const OutputSpec* find_input(const data::Pipeline& pipeline, const TrainConfig& 
     return inputs.empty() ? is_image(output, pipeline, data) : output.name == inputs.front();
   });
   return input == pipeline.outputs.end() ? nullptr : &*input;
+}
+
+const data::ImagePipeline* find_input_image(const data::Pipeline& pipeline,
+                                            const TrainConfig& config,
+                                            const data::BetonReader& data) {
+  if (pipeline.outputs.empty()) {
+    // Each field is then an output of the same name.
+    const std::vector<std::string>& inputs = config.data.inputs;
+    const std::size_t field = inputs.empty() ? data.first_field(data::FieldType::image)
+                                             : find_field(data, inputs.front());
+    const bool found =
+        field < data.fields().size() && data.fields()[field].type == data::FieldType::image;
+    return found ? &pipeline.images : nullptr;
+  }
+  const OutputSpec* const input = find_input(pipeline, config, &data);
+  return input != nullptr && is_image(*input, pipeline, &data) ? &input->image : nullptr;
 }
 
 data::Pipeline prediction_pipeline(const data::Pipeline& pipeline, const TrainConfig& config,

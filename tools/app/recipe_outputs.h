@@ -48,8 +48,8 @@ struct Labels {
                                                    const TrainConfig& config);
 
 /// The number of classes: `limit` or, if that is 0, the largest label + 1, after the transforms of
-/// labels. @throws DataError naming the sample if a label is negative, or not below `limit` (0:
-/// kMaxClasses).
+/// labels. Without such transforms, it is at least the number of class names. @throws DataError
+/// naming the sample if a label is negative, or not below `limit` (0: kMaxClasses).
 [[nodiscard]] std::int64_t count_classes(const data::BetonReader& reader,
                                          const data::Pipeline& pipeline, const TrainConfig& config,
                                          std::int64_t limit);
@@ -61,6 +61,11 @@ struct Labels {
 [[nodiscard]] const data::OutputSpec* find_input(const data::Pipeline& pipeline,
                                                  const TrainConfig& config,
                                                  const data::BetonReader* data);
+
+/// The transforms of the first output that the model reads; null if that is not an image.
+[[nodiscard]] const data::ImagePipeline* find_input_image(const data::Pipeline& pipeline,
+                                                          const TrainConfig& config,
+                                                          const data::BetonReader& data);
 
 /// The outputs of a pipeline for predictions: outputs that the model does not read, such as labels,
 /// are left out if the dataset does not have their fields. Outputs that the model reads are kept,

@@ -108,9 +108,15 @@ void report_target_mismatch(const Recipe& recipe, const PartRequest& request, st
                     recipe.loss.name, recipe.config.training.label_smoothing));
     return;
   }
-  diagnostics.error(request.origin, request.key,
-                    fmt::format("expected a {} for {} targets, which training.loss: {} has, got {}",
-                                kind, name_of(recipe.targets), recipe.loss.name, request.name));
+  const std::string message =
+      recipe.targets == TargetKind::none
+          ? fmt::format(
+                "expected a {} that needs no targets, because training.loss: {} reads none, got {}",
+                kind, recipe.loss.name, request.name)
+          : fmt::format(
+                "expected a {} for targets of kind {}, which training.loss: {} reads, got {}", kind,
+                name_of(recipe.targets), recipe.loss.name, request.name);
+  diagnostics.error(request.origin, request.key, message);
 }
 
 void make_metrics(Recipe& recipe, const Registries& registries, Diagnostics& diagnostics) {

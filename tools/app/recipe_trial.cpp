@@ -110,10 +110,13 @@ void probe_parts(const Recipe& recipe, const Registries& registries, RecipeUse u
     static_cast<void>(registries.optimizers.make(plan.optimizer, {{}, plan.peak_lr}));
     const TargetKind targets = target_kind_of(plan.loss, registries.losses);
     if (targets != recipe.targets) {
-      throw ConfigError(
-          fmt::format("methods: expected a loss for {} targets, such as training.loss: {}, got {}, "
-                      "which one of the methods sets",
-                      name_of(recipe.targets), recipe.loss.name, plan.loss.name));
+      throw ConfigError(fmt::format(
+          "methods: expected a loss that reads {}, as training.loss: {} does, got {}, which one of "
+          "the methods sets",
+          recipe.targets == TargetKind::none
+              ? "no targets"
+              : fmt::format("targets of kind {}", name_of(recipe.targets)),
+          recipe.loss.name, plan.loss.name));
     }
     if (!is_built_in(plan.model.arch)) {
       if (may_read_images(recipe, samples.get(), evaluates))

@@ -79,7 +79,7 @@ std::string gpu_problem(std::string_view setting, std::string_view device, int r
                         std::string_view hint) {
   if (device == "cpu" || (device == "auto" && gpus == 0)) return {};
   if (gpus == 0)
-    return "training.device: expected a GPU that libtorch can use, got none. See precast doctor";
+    return "training.device: expected a GPU that libtorch can use, got none. See `precast doctor`";
   if (ranks <= gpus) return {};
   const auto count = [](int number, std::string_view one) {
     return format_count(static_cast<std::uint64_t>(number), one);

@@ -216,10 +216,11 @@ void use_checkpoint(const fs::path& checkpoint, RunArgument& found) {
 void use_newest_checkpoint(const fs::path& folder, RunArgument& found) {
   const std::optional<StoredCheckpoint> newest = latest_valid_checkpoint(folder);
   if (!newest) {
+    const bool has_final = fs::is_regular_file(found.run / kFinalWeights);
     throw CheckpointError(fmt::format(
-        "{}: expected {} or a checkpoint, got neither. The run has not saved any weights yet; give "
-        "--model.weights=FILE",
-        found.run.string(), kFinalWeights));
+        "{}: expected {}a valid checkpoint, got none. Give weights as --model.weights=FILE",
+        has_final ? folder.string() : found.run.string(),
+        has_final ? "" : fmt::format("{} or ", kFinalWeights)));
   }
   use_checkpoint(newest->path, found);
 }

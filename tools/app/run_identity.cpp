@@ -85,6 +85,17 @@ bool is_same(const ordered_json& there, const ordered_json& here) {
   return there == here;
 }
 
+/// The entries of an identity that determine how an epoch is evaluated.
+constexpr const char* kEvaluationKeys[] = {"dataset.val", "pipeline.val", "validation.resolution",
+                                           "validation.lr_tta", "data.jpeg_dct"};
+
+ordered_json evaluation_part(const ordered_json& identity) {
+  ordered_json part = ordered_json::object();
+  for (const char* key : kEvaluationKeys)
+    if (const auto entry = identity.find(key); entry != identity.end()) part[key] = *entry;
+  return part;
+}
+
 void add_versions(ordered_json& identity) {
   identity["versions.precast"] = kVersion;
   identity["versions.torch"] = TORCH_VERSION;
@@ -176,6 +187,10 @@ std::vector<std::string> compare_identities(const ordered_json& there, const ord
       differences.push_back(fmt::format("{}: {} there, nothing here", key, value.dump()));
   }
   return differences;
+}
+
+bool has_same_evaluation(const ordered_json& there, const ordered_json& here) {
+  return compare_identities(evaluation_part(there), evaluation_part(here)).empty();
 }
 
 ordered_json resumable_part(const ordered_json& identity) {

@@ -40,6 +40,11 @@ namespace precast::tools {
 [[nodiscard]] std::vector<std::string> compare_identities(const nlohmann::ordered_json& there,
                                                           const nlohmann::ordered_json& here);
 
+/// Whether the epochs of two runs were evaluated on the same data with the same settings, so that
+/// the values of a metric are comparable.
+[[nodiscard]] bool has_same_evaluation(const nlohmann::ordered_json& there,
+                                       const nlohmann::ordered_json& here);
+
 /// Compares the identities of all ranks. Collective. @throws ConfigError on every rank, with the
 /// values that differ
 void check_same_identity(Communicator& ranks, const nlohmann::ordered_json& identity);

@@ -22,6 +22,7 @@
 #include "tools/app/frozen_parameters.h"
 #include "tools/app/kernel_choice.h"
 #include "tools/app/run_results.h"
+#include "tools/app/session.h"
 #include "tools/app/task.h"
 #include "tools/cli/json_output.h"
 #include "tools/cli/version.h"
@@ -74,7 +75,7 @@ void log_run_start(const ReportedRun& training) {
            format_count(static_cast<std::uint64_t>(training.train_samples), "training " + kind),
            format_count(training.val.size(), "validation " + kind),
            outputs_text(training.run.recipe.targets, training.parts.plan().model.num_classes));
-  log_info("=> {} of {}, batch {}, run folder {}",
+  log_info("=> {} of {}, global batch {}, run folder {}",
            format_count(static_cast<std::uint64_t>(training.parts.plan().epochs), "epoch"),
            format_count(static_cast<std::uint64_t>(training.parts.plan().steps_per_epoch), "step"),
            training.parts.plan().global_batch_size, training.folder.path().string());
@@ -161,7 +162,7 @@ void report_results(const ReportedRun& training, const engine::TrainSummary& sum
   const bool images = reads_images(training.val, training.run, training.parts.plan());
   print_results({.summary = summary,
                  .images = images,
-                 .flip_tta = images && training.run.config().validation.lr_tta,
+                 .flip_tta = images && mirrors_images(training.run.recipe),
                  .data = describe_data(data),
                  .folder = training.folder.path()});
 }

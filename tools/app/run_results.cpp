@@ -26,8 +26,9 @@ void print_results(const RunResults& results) {
   for (const auto& [name, value] : eval.metrics) fmt::print("{} {:.4f}\n", name, value);
   const double waiting =
       summary.train_seconds > 0 ? 100 * summary.wait_seconds / summary.train_seconds : 0;
-  fmt::print("training   {:>8}   {:.0f} img/s, {:.1f} % of the time waiting for data\n",
-             format_duration(summary.train_seconds), train_rate(summary), waiting);
+  fmt::print("training   {:>8}   {:.0f} {}/s, {:.1f} % of the time waiting for data\n",
+             format_duration(summary.train_seconds), train_rate(summary),
+             results.images ? "img" : "samples", waiting);
   fmt::print("evaluation {:>8}\n", format_duration(summary.eval_seconds));
   for (const std::string& line : results.data) fmt::print("data       {}\n", line);
   fmt::print(

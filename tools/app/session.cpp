@@ -21,6 +21,7 @@
 #include "framework/process/stop_signals.h"
 #include "tools/app/frozen_parameters.h"
 #include "tools/app/images_on_gpu.h"
+#include "tools/app/normalization.h"
 #include "tools/app/recipe_outputs.h"
 #include "tools/app/shared_loading.h"
 #include "tools/app/task.h"
@@ -209,7 +210,9 @@ nlohmann::ordered_json resolved_values(const Recipe& recipe, const data::BetonRe
 void check_val_dataset(const data::BetonReader& train, const data::BetonReader& val,
                        const ResolvedRun& run, std::int64_t classes, bool warns) {
   const Recipe& recipe = run.recipe;
-  const std::vector<std::string> warnings = check_classes(train, val, recipe);
+  std::vector<std::string> warnings = check_classes(train, val, recipe);
+  if (std::string other = normalization_warning(recipe, train, val); !other.empty())
+    warnings.push_back(std::move(other));
   if (warns)
     for (const std::string& warning : warnings) log_warning("{}", warning);
   static_cast<void>(count_outputs(val, recipe, recipe.val_pipeline, classes));

@@ -80,7 +80,8 @@ void share_index(const TrainData& data, const ResolvedRun& run, Communicator& ra
 /// the training set, its targets must fit the loss, and with data.in_memory: gpu, the GPU must be
 /// able to make its images.
 /// @param classes the model's outputs, from count_outputs() of the training set.
-/// @param warns whether to log class_warnings(). @throws ConfigError; DataError
+/// @param warns whether to log class_warnings() and normalization_warning(). @throws ConfigError;
+/// DataError
 void check_val_dataset(const data::BetonReader& train, const data::BetonReader& val,
                        const ResolvedRun& run, std::int64_t classes, bool warns);
 

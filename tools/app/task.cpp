@@ -88,9 +88,8 @@ void check_names(const data::BetonReader& reader, const Recipe& recipe,
   const auto check = [&](std::string_view key, const std::vector<std::string>& names) {
     for (const std::string& name : names) {
       if (std::ranges::find(known, name) != known.end()) continue;
-      recipe.refuse(key,
-                    fmt::format("{}: expected a field that the pipeline delivers, got '{}'. {}",
-                                reader.path().string(), name, suggest(name, known)));
+      recipe.refuse(key, fmt::format("{}: expected an output of the pipeline, got '{}'. {}",
+                                     reader.path().string(), name, suggest(name, known)));
     }
   };
   check("data.inputs", recipe.config.data.inputs);
@@ -217,16 +216,17 @@ std::int64_t count_outputs(const data::BetonReader& reader, const Recipe& recipe
   if (!finds_target && recipe.config.data.targets.empty()) {
     recipe.refuse(
         "training.loss",
-        fmt::format("{}: expected data.targets to name the field that the loss reads, got none",
+        fmt::format("{}: expected data.targets to name the output of the pipeline that the loss "
+                    "reads, got none",
                     recipe.loss.name));
   }
   check_names(reader, recipe, pipeline);
   if (kind == TargetKind::none) {
     if (given > 0) return given;
-    recipe.refuse(
-        "model.num_classes",
-        fmt::format("missing. The number of outputs must be given, because {} has no targets",
-                    recipe.loss.name));
+    recipe.refuse("model.num_classes",
+                  fmt::format("missing. The number of outputs of the model must be given, because "
+                              "training.loss: {} reads no targets",
+                              recipe.loss.name));
   }
   const at::Tensor target = synthetic_target(reader, recipe, pipeline);
   check_target(target, recipe);
@@ -244,7 +244,7 @@ std::int64_t count_outputs(const data::BetonReader& reader, const Recipe& recipe
   const std::int64_t width = target.numel();
   if (given > 0 && given != width) {
     recipe.refuse("model.num_classes",
-                  fmt::format("expected {}, the width of '{}' in {}, got {}", width,
+                  fmt::format("expected {}, the number of values of '{}' in {}, got {}", width,
                               recipe.config.data.targets.front(), reader.path().string(), given));
   }
   return width;

@@ -19,7 +19,7 @@ namespace precast::tools {
 /// number of the model's outputs, and which fields can be targets.
 
 /// The number of outputs for a sample, or for a pixel: model.num_classes if it is set. Otherwise,
-/// it is the largest label + 1 for class indices, and the width of the target for values and
+/// it is that of count_classes() for class indices, and the width of the target for values and
 /// multi-hot labels; masks, and losses without targets, require the key.
 /// @param pipeline the recipe's pipeline for `reader`, which determines what the fields become.
 /// @param given model.num_classes, or the number for a different dataset; 0: none.

@@ -101,7 +101,7 @@ int train(RecipeArguments& command, const std::vector<std::string>& args, Regist
   check_train_samples(recipe, train_samples);
   if (options.has("ring") && !recipe.trains())
     recipe.refuse("training.eval_only",
-                  "expected 0 with --ring, which gives batches for training, got 1");
+                  "expected false with --ring, which gives batches for training, got true");
   if (options.has("dry-run")) return dry_run(recipe, registries, info, train_samples, options);
   std::vector<std::string> arguments = {"train"};
   arguments.insert(arguments.end(), args.begin(), args.end());
@@ -143,18 +143,19 @@ RecipeArguments train_command() {
   Arguments& arguments = command.arguments();
   arguments.options().add_options()("dry-run", kDryRunHelp)(
       "train-samples", po::value<std::int64_t>()->default_value(0),
-      "number of training samples to assume, without reading the dataset; data.repeats multiplies "
-      "it; with --dry-run")(
+      "number of training samples to assume, without reading the dataset; 0: read the dataset; "
+      "data.repeats multiplies the number; only with --dry-run")(
       "ring", po::value<std::string>()->value_name("NAME"),
       "ring of `precast serve` from which training batches are taken; batches that the ring does "
       "not have are loaded by this process, with equal results")(
-      "per-step", "show the learning rate of every step; with --dry-run --json")(
+      "per-step", "show the learning rate of every step; only with --dry-run --json")(
       "warn-unread",
       "warn about keys that have no effect; without this option they are errors, except "
       "ffcv-imagenet's keys and those that only several ranks read, which only cause warnings")(
       "json", kJsonHelp)(
       "result-json", po::value<std::string>()->value_name("FILE"),
-      "write figures, exit code and all keys to a file at the end, even after an error");
+      "write results, exit code and the keys of the recipe to a JSON file; at the end, also after "
+      "an error");
   arguments.example("precast train recipe.yaml --training.epochs=16 --data.num_workers=8");
   arguments.example("precast train recipe.yaml --dry-run", "checks the recipe, shows the plan");
   arguments.exit_codes({10, 12, 13, 14, 85});

@@ -14,8 +14,8 @@ void add_order_keys(Schema& schema, TrainConfig& config, const Registries& regis
       .choices(registries.orders.names());
   schema.add(
       "data.shuffle_window_mb", &data.shuffle_window_mb,
-      "with order quasi_random, size in MiB of the window of pages that are open at the same time; "
-      "auto: 2 pages per sample of the global batch, but at most a quarter of the memory "
+      "with order quasi_random, size in MiB of the pages from which samples are drawn at the same "
+      "time; auto: 2 pages per sample of the global batch, but at most a quarter of the memory "
       "limit; ffcv: 2 pages per sample of the global batch");
   schema.add("data.subset", &data.subset,
              "training samples to use: N, the first N samples; A:B, a range; random:N, the same "
@@ -66,7 +66,7 @@ void add_data_keys(Schema& schema, TrainConfig& config, const Registries& regist
       .min(0)
       .max(1e9);
   schema.add("data.direct_io", &data.direct_io,
-             "1: bypass the page cache; only with data.in_memory 0");
+             "bypass the page cache; only with data.in_memory 0");
   schema.add("data.cache_dir", &data.cache_dir,
              "folder on a local disk for the fetched parts of remote datasets; empty: "
              "$XDG_CACHE_HOME/precast or ~/.cache/precast");
@@ -82,7 +82,7 @@ void add_data_keys(Schema& schema, TrainConfig& config, const Registries& regist
            "next intact sample of the file instead, and list the replaced samples at the end")
       .choices({"fail", "replace"});
   schema.add("data.verify", &data.verify,
-             "1: verify the checksum of every value that is read, if the file has checksums");
+             "verify the checksum of every value that is read, if the file has checksums");
   schema.add("data.fields", &data.fields, kCustomFieldHelp);
   schema
       .add("data.jpeg_dct", &data.jpeg_dct,
@@ -112,10 +112,11 @@ void add_data_keys(Schema& schema, TrainConfig& config, const Registries& regist
       .max(1e6);
   add_order_keys(schema, config, registries);
   schema.add("data.inputs", &data.inputs,
-             "outputs that the model reads, by name; empty: the first image");
+             "outputs of the pipeline that the model reads, by name; empty: the first image");
   schema.add_alias("data.image_field", "data.inputs");
   schema.add("data.targets", &data.targets,
-             "outputs that the loss reads, by name; empty: the first integer output");
+             "outputs of the pipeline that the loss reads, by name; empty: the first integer "
+             "output");
   schema.add_alias("data.label_field", "data.targets");
   schema.add_dead("data.gpu", "has no effect: the device is training.device");
   schema.add_dead("uid", "has no effect: the run folder is named by logging.run_id");
@@ -126,7 +127,7 @@ void add_data_keys(Schema& schema, TrainConfig& config, const Registries& regist
 void add_model_keys(Schema& schema, TrainConfig& config, const Registries& registries) {
   auto& model = config.model;
   schema.add("model.arch", &model.arch, "architecture").choices(registries.models.names());
-  schema.add("model.pretrained", &model.pretrained, "must be 0; set model.weights instead");
+  schema.add("model.pretrained", &model.pretrained, "must be false; set model.weights instead");
   schema.add("model.weights", &model.weights,
              "weights to start from or to evaluate: .safetensors, or PyTorch's .pt");
   schema
@@ -135,9 +136,10 @@ void add_model_keys(Schema& schema, TrainConfig& config, const Registries& regis
            "different data; on: an error; off: only a warning")
       .choices({"on", "off"});
   schema
-      .add("model.num_classes", &model.num_classes,
-           "number of outputs; 0: largest label of the training set + 1, or the width of the "
-           "target")
+      .add(
+          "model.num_classes", &model.num_classes,
+          "number of outputs; 0: largest label of the training set + 1, or the number of its class "
+          "names if that is larger; for other targets, the number of values of the target")
       .min(0)
       .max(kMaxClasses);
   schema.add("model.in_channels", &model.in_channels, "channels of images: 3 (RGB) or 1 (grey)");
@@ -190,7 +192,7 @@ void add_training_keys(Schema& schema, TrainConfig& config, const Registries& re
       .max(1e6);
   schema
       .add("training.global_batch_size", &training.global_batch_size,
-           "samples per step over all ranks; replaces batch_size")
+           "samples per step over all ranks; replaces batch_size; 0: batch_size on each rank")
       .min(0)
       .max(1e9);
   schema
@@ -201,7 +203,8 @@ void add_training_keys(Schema& schema, TrainConfig& config, const Registries& re
       .choices(registries.optimizers.names());
   schema
       .add("training.label_smoothing", &training.label_smoothing,
-           "fraction of the probability that is spread over all classes")
+           "fraction of the probability that is spread over all classes; sets "
+           "loss.label_smoothing, unless the recipe gives that key")
       .min(0)
       .below(1);
   schema.add("training.use_blurpool", &training.use_blurpool, "antialias strided convolutions");
@@ -231,16 +234,16 @@ void add_step_keys(Schema& schema, TrainConfig& config) {
       .max(1e6);
   schema.add("training.freeze", &training.freeze,
              "parameters that are not trained, given by the names of parameters or of modules that "
-             "contain them");
+             "contain them; the running statistics of frozen batch norms are still updated");
   schema
       .add("training.on_nonfinite", &training.on_nonfinite,
-           "after a NaN or an infinity: stop, skip the step, or restore a checkpoint and halve the "
-           "learning rate")
+           "what to do if the loss or, with skip, a gradient is NaN or infinite: stop, skip the "
+           "step, or restore a checkpoint and halve the learning rate")
       .choices({"stop", "skip", "restore"});
   schema
       .add("training.preflight", &training.preflight,
            "try every image size before the first epoch, so that a size that does not fit in "
-           "memory fails immediately; auto: on a GPU")
+           "memory fails immediately; auto: only on a GPU")
       .choices({"auto", "on", "off"});
   schema
       .add("training.cuda_graphs", &training.cuda_graphs,
@@ -267,8 +270,8 @@ void add_run_keys(Schema& schema, TrainConfig& config) {
       .max(kMaxImagePx);
   schema.add("validation.lr_tta", &validation.lr_tta, "add the logits of the mirrored image");
   schema.add("validation.metrics", &validation.metrics,
-             "metrics to report in addition to the loss and, for class labels, top-1 and top-5: "
-             "[{top_k: {k: 3}}]; not given: the usual metrics for the loss");
+             "metrics to report in addition to the loss and, for class labels, top-1 and top-5, "
+             "such as [{top_k: {k: 3}}]; not given: the usual metrics for the loss");
   schema.add(
       "validation.best_metric", &validation.best_metric,
       "metric that determines the best checkpoint: top_1, top_5, val_loss or one of "
@@ -291,8 +294,9 @@ void add_run_keys(Schema& schema, TrainConfig& config) {
              "processes to start on this host: auto (one per GPU) or a number; empty: none");
   schema
       .add("dist.variable_update", &dist.variable_update,
-           "how ranks update parameters: average the gradients during the backward pass, average "
-           "them after it, or let rank 0 update")
+           "how ranks update parameters; replicated: average the gradients during the backward "
+           "pass; allreduce_after_backward: average them after it; parameter_server: rank 0 "
+           "updates and sends the parameters")
       .choices({"replicated", "allreduce_after_backward", "parameter_server"});
   schema
       .add("dist.grad_compression", &dist.grad_compression,

@@ -41,8 +41,9 @@ void check_order_keys(const TrainConfig& config, const Schema& schema, Diagnosti
   if (data.order == "weighted" && schema.given("data.weights") == schema.given("data.weight_field"))
     report_error(
         "data.weights",
-        "expected either this key or data.weight_field with data.order: weighted, got both or "
-        "neither");
+        fmt::format("expected either data.weights or data.weight_field, because data.order is "
+                    "weighted, got {}",
+                    schema.given("data.weights") ? "both" : "neither"));
 }
 
 void check_unread_keys(const TrainConfig& config, const Schema& schema, Diagnostics& diagnostics) {
@@ -65,9 +66,10 @@ void check_unread_keys(const TrainConfig& config, const Schema& schema, Diagnost
     unread("data.direct_io", "data.in_memory", chosen, "0");
   }
   if (data.in_memory == kImagesOnGpu && data.verify) {
-    diagnostics.error(schema.origin("data.verify"), "data.verify",
-                      "expected 0 with data.in_memory: gpu, got 1. Run `precast verify` on the "
-                      "datasets before training");
+    diagnostics.error(
+        schema.origin("data.verify"), "data.verify",
+        "expected false with data.in_memory: gpu, got true. Run `precast verify` on the datasets "
+        "before training");
   }
 }
 

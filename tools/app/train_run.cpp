@@ -155,6 +155,10 @@ engine::CheckpointOptions TrainRun::checkpoint_options() const {
           // If the window is given in MiB, the batch size does not change its number of pages.
           .order_depends_on_batch_size =
               train_data_.window_pages > 0 && (window == "auto" || window == "ffcv"),
+          .has_same_evaluation =
+              [this](const ordered_json& saved) {
+                return tools::has_same_evaluation(saved, identity_);
+              },
           .max_threads = run_.max_threads,
           .sharded_optimizer = spread && run_.config().dist.zero,
           .partial_optimizer = spread && (run_.config().dist.zero ||

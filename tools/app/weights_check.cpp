@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <set>
 #include <utility>
@@ -15,6 +14,7 @@
 #include "framework/core/log.h"
 #include "models/detail/blurred_layers.h"
 #include "models/resnet.h"
+#include "tools/app/normalization.h"
 #include "tools/app/recipe_outputs.h"
 #include "tools/cli/averages_warning.h"
 
@@ -23,9 +23,6 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-/// Values that differ only by rounding, such as 0.485 * 255 and 123.675, are the same
-/// normalisation.
-constexpr double kRelativeTolerance = 1e-6;
 constexpr std::size_t kMaxShownLayers = 3;
 
 /// The options of the architecture that the plan sets to values other than their defaults.
@@ -87,7 +84,7 @@ std::string first_layers(const Lines& layers) {
   const std::size_t shown = std::min(layers.size(), kMaxShownLayers);
   return fmt::format("{}{}",
                      fmt::join(layers.begin(), layers.begin() + static_cast<long>(shown), ", "),
-                     shown < layers.size() ? " ..." : "");
+                     shown < layers.size() ? ", ..." : "");
 }
 
 /// Lists the layers that are blurred only in the file or only here, and filters with different
@@ -140,17 +137,6 @@ Lines compare_networks(const WeightsFile& file, const std::optional<WeightsSpec>
   return lines;
 }
 
-std::string shown(const std::vector<double>& mean, const std::vector<double>& std) {
-  if (mean.empty()) return "none";
-  return fmt::format("mean [{:.6g}], std [{:.6g}]", fmt::join(mean, ", "), fmt::join(std, ", "));
-}
-
-bool same_numbers(const std::vector<double>& a, const std::vector<double>& b) {
-  return std::ranges::equal(a, b, [](double x, double y) {
-    return std::abs(x - y) <= kRelativeTolerance * std::max(std::abs(x), std::abs(y));
-  });
-}
-
 /// Compares what determines the meaning of inputs and outputs.
 Lines compare_data(const WeightsSpec& there, const WeightsSpec& here, WeightsUse use) {
   Lines lines;
@@ -169,9 +155,10 @@ Lines compare_data(const WeightsSpec& there, const WeightsSpec& here, WeightsUse
                                     a == names_there.end() ? "none" : fmt::format("'{}'", *a),
                                     b == names_here.end() ? "none" : fmt::format("'{}'", *b)));
   }
-  if (!same_numbers(there.mean, here.mean) || !same_numbers(there.std, here.std)) {
+  const data::NormalizeOptions file = {there.mean, there.std}, recipe = {here.mean, here.std};
+  if (!is_same_normalization(file, recipe)) {
     lines.push_back(
-        difference_text("normalisation", shown(there.mean, there.std), shown(here.mean, here.std)));
+        difference_text("normalisation", normalization_text(file), normalization_text(recipe)));
   }
   return lines;
 }
@@ -193,11 +180,9 @@ WeightsSpec describe_weights(const Recipe& recipe, const TrainPlan& plan,
     spec.class_names =
         label_names(*data, trains ? recipe.train_pipeline : recipe.val_pipeline, recipe.config);
   }
-  const data::ImagePipeline& images = eval_image_pipeline(recipe, data);
-  if (!images.type || images.normalized) {
-    spec.mean = images.normalize.mean;
-    spec.std = images.normalize.std;
-  }
+  const data::NormalizeOptions normalization = normalization_of(eval_image_pipeline(recipe, data));
+  spec.mean = normalization.mean;
+  spec.std = normalization.std;
   spec.resolution_px = recipe.config.validation.resolution;
   return spec;
 }

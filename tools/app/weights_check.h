@@ -48,7 +48,7 @@ void warn_of_unnamed_labels(const Recipe& recipe, const data::BetonReader& data,
                             std::int64_t classes);
 
 /// Warns if `file` contains the plain weights of a checkpoint whose run evaluates averages (ema,
-/// swa).
+/// swa), or averages besides the weights that are used (averages_warning()).
 void warn_of_averages(const WeightsFile& file);
 
 /// The number of classes of the weights: from their model spec, else from the last layer if it has

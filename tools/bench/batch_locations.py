@@ -111,11 +111,13 @@ class Bench:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("file", type=pathlib.Path)
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
-    parser.add_argument("--python", default=sys.executable)
-    for name, value in (("image-size", 128), ("batch-size", 64), ("samples", 1024), ("steps", 40), ("rounds", 5)):
-        parser.add_argument(f"--{name}", type=int, default=value)
+    parser.add_argument("file", type=pathlib.Path, metavar="IMAGES.beton")
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build", help="build folder; default: %(default)s")
+    parser.add_argument("--python", default=sys.executable, help="a Python with NumPy and pyzmq; default: %(default)s")
+    for name, value, text in (("image-size", 128, "side of the images in px"), ("batch-size", 64, "samples per batch"),
+                              ("samples", 1024, "samples of IMAGES.beton to use"), ("steps", 40, "steps per window"),
+                              ("rounds", 5, "measurements of each source")):
+        parser.add_argument(f"--{name}", type=int, default=value, help=f"{text}; default: %(default)s")
     arguments = parser.parse_args()
     arguments.file = arguments.file.resolve()
     with tempfile.TemporaryDirectory() as folder:

@@ -31,13 +31,16 @@ from figures import add_arguments, line_chart, markdown, run, write_noise, write
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_arguments(parser)
-    parser.add_argument("--models", default="1,2,4", help="numbers of models that train at the same time")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--recipe", type=pathlib.Path)
+    parser.add_argument("--models", default="1,2,4", help="numbers of models that train at the same time; "
+                        "default: %(default)s")
+    parser.add_argument("--rounds", type=int, default=3, help="number of measurements; default: %(default)s")
+    parser.add_argument("--recipe", type=pathlib.Path, help="default: a recipe for a generated dataset of noise")
     parser.add_argument("--gpus", type=int, default=0, help="GPUs of this host; 0: train on the CPU")
-    parser.add_argument("--samples", type=int, default=512, help="samples in the generated dataset, without --recipe")
-    parser.add_argument("--px", type=int, default=64, help="side of the images in px, without --recipe")
-    parser.add_argument("--epochs", type=int, default=2, help="epochs of each model, without --recipe")
+    parser.add_argument("--samples", type=int, default=512,
+                        help="samples in the generated dataset; default: %(default)s")
+    parser.add_argument("--px", type=int, default=64, help="side of the generated images in px; default: %(default)s")
+    parser.add_argument("--epochs", type=int, default=2,
+                        help="epochs of each model, without --recipe; default: %(default)s")
     parser.add_argument("keys", nargs="*", help="after --: keys of the recipe to override")
     return parser.parse_args()
 
@@ -78,7 +81,7 @@ def train_together(args, recipe, models):
         seconds = time.monotonic() - begin
         for i, process in enumerate(processes):
             if process.returncode != 0:
-                sys.exit(f"concurrent_training: expected success, got exit code {process.returncode} of model {i}: "
+                sys.exit(f"concurrent_training: expected exit code 0 of model {i}, got {process.returncode}: "
                          f"{(folder / f'{i}.log').read_text()[-2000:]}")
         rates = [json.loads((folder / str(i) / "summary.json").read_text())["images_per_second"] for i in range(models)]
     return {"seconds": seconds, "images_per_second": rates, "proportional_bytes": memory}

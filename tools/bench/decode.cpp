@@ -181,7 +181,7 @@ void print_head(const StoredJpegs& jpegs, const DecodeTask& task, std::size_t in
              task.image_size_px, count(task.threads, "thread"), count(rounds, "round"),
              cpu_text(cpu_facts()));
   if (index_bytes > 0)
-    fmt::print("index: every {} MCUs, {:.0f} bytes per image\n", task.interval,
+    fmt::print("JPEG index: a checkpoint every {} MCUs, {:.0f} bytes per image\n", task.interval,
                static_cast<double>(index_bytes) / static_cast<double>(jpegs.all().size()));
   fmt::print("\n");
 }

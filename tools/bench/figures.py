@@ -15,7 +15,7 @@ def run(command, **more):
     """Returns the output of a command. If the command fails, the script exits with the command's error message."""
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, **more)
     if done.returncode != 0:
-        sys.exit(f"{pathlib.Path(sys.argv[0]).stem}: expected success, got exit code {done.returncode} "
+        sys.exit(f"{pathlib.Path(sys.argv[0]).stem}: expected exit code 0, got {done.returncode} "
                  f"({' '.join(map(str, command))}): {done.stderr[-2000:]}")
     return done.stdout
 
@@ -89,6 +89,6 @@ def write_results(args, result, table, chart):
 
 
 def add_arguments(parser):
-    parser.add_argument("--precast", default=ROOT / "build/bin/precast", type=pathlib.Path)
+    parser.add_argument("--precast", default=ROOT / "build/bin/precast", type=pathlib.Path, help="default: %(default)s")
     parser.add_argument("--json", metavar="FILE", help="write all measurements")
     parser.add_argument("--svg", metavar="FILE", help="write a chart")

@@ -220,9 +220,9 @@ void add_measuring_options(po::options_description& options) {
       "runs", po::value<int>()->default_value(5), kRunsHelp)(
       "seconds", po::value<double>()->default_value(2), kSecondsHelp)(
       "passes", po::value<std::int64_t>()->default_value(0),
-      "passes per measurement; instead of --seconds")(
-      "pass-samples", po::value<std::int64_t>()->default_value(0),
-      "samples per pass; to shorten passes over large files; 0: all")(
+      "passes per measurement; instead of --seconds; 0: as many as --seconds requires, or one with "
+      "--cold")("pass-samples", po::value<std::int64_t>()->default_value(0),
+                "samples per pass; to shorten passes over large files; 0: all")(
       "cold",
       "read from disk; the file is dropped from the page cache before each measurement, which is "
       "one pass unless --passes is given; there is no warm-up pass")(

@@ -42,15 +42,18 @@ MIN_BYTES = 48 << 20
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_arguments(parser)
-    parser.add_argument("--limits", default="0.25,0.5,0.75,1.5", help="memory limits, as fractions of the file's size")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--passes", type=int, default=3, help="passes over the file, without --recipe")
-    parser.add_argument("--dataset", type=pathlib.Path)
-    parser.add_argument("--recipe", type=pathlib.Path)
+    parser.add_argument("--limits", default="0.25,0.5,0.75,1.5", help="memory limits, as fractions of the file's size; "
+                        "default: %(default)s")
+    parser.add_argument("--rounds", type=int, default=3, help="number of measurements; default: %(default)s")
+    parser.add_argument("--passes", type=int, default=3,
+                        help="passes over the file, without --recipe; default: %(default)s")
+    parser.add_argument("--dataset", type=pathlib.Path,
+                        help="the .beton file to read; default: a generated file of noise")
+    parser.add_argument("--recipe", type=pathlib.Path, help="train with this recipe; default: only load")
     parser.add_argument("--read-limit", type=float, metavar="MB/s", help="limit on reads from the disk")
-    parser.add_argument("--samples", type=int, default=2048, help="number of samples in the generated file of noise")
-    parser.add_argument("--px", type=int, default=224, help="side of the images of noise")
-    parser.add_argument("--folder", type=pathlib.Path, help="folder for the file of noise; default: TMPDIR")
+    parser.add_argument("--samples", type=int, default=2048, help="samples in the generated file; default: %(default)s")
+    parser.add_argument("--px", type=int, default=224, help="side of the generated images in px; default: %(default)s")
+    parser.add_argument("--folder", type=pathlib.Path, help="folder for the generated file; default: TMPDIR")
     parser.add_argument("more", nargs="*", help="after --: additional arguments of the precast command")
     return parser.parse_args()
 

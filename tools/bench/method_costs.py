@@ -79,9 +79,10 @@ def measure_round(args, names, ratios):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--precast", default=ROOT / "build" / "bin" / "precast")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--steps", type=int, default=3, help="steps per window; each process measures three windows")
-    parser.add_argument("--methods", default=",".join(METHODS))
+    parser.add_argument("--rounds", type=int, default=5, help="number of measurements; default: %(default)s")
+    parser.add_argument("--steps", type=int, default=3, help="steps per window; each process measures three windows; "
+                        "default: %(default)s")
+    parser.add_argument("--methods", default=",".join(METHODS), help="methods to measure; default: all")
     parser.add_argument("--json", help="write the results to this file, after every round")
     parser.add_argument("more", nargs="*", help="options of `precast bench step`, after --")
     args = parser.parse_args()

@@ -100,12 +100,14 @@ logging: {{log_level: 0}}
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("file")
-    parser.add_argument("--build", default="build")
-    for name, value in (("workers", 2), ("batch-size", 64), ("image-size", 160), ("epochs", 10), ("repeats", 1),
-                        ("rounds", 3)):
-        parser.add_argument(f"--{name}", type=int, default=value)
-    parser.add_argument("--train", action="store_true")
+    parser.add_argument("file", metavar="FILE.beton")
+    parser.add_argument("--build", default="build", help="build folder; default: %(default)s")
+    for name, value, text in (("workers", 2, "loader threads"), ("batch-size", 64, "samples per batch"),
+                              ("image-size", 160, "side of the images in px"), ("epochs", 10, "epochs to serve"),
+                              ("repeats", 1, "how often each sample occurs in an epoch"),
+                              ("rounds", 3, "number of measurements")):
+        parser.add_argument(f"--{name}", type=int, default=value, help=f"{text}; default: %(default)s")
+    parser.add_argument("--train", action="store_true", help="also measure training runs on a ring")
     arguments = parser.parse_args()
     arguments.file = Path(arguments.file).resolve()
     with tempfile.TemporaryDirectory() as folder:

@@ -155,7 +155,7 @@ int show_help(std::string_view program, std::span<const Command> commands,
   if (args.empty()) return describe_all(commands);
   if (args[0].starts_with("-")) {
     if (json) {
-      log_info("error: --json: expected to be alone or after a command, got {} as well", args[0]);
+      log_info("error: --json: expected no other option, got {} as well", args[0]);
       return code(ExitCode::usage);
     }
     const auto pages = std::ranges::find(commands, "help", &Command::name);

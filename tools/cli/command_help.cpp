@@ -20,7 +20,7 @@ constexpr std::pair<ExitCode, const char*> kMeanings[] = {
     {ExitCode::environment, "a missing or unsuitable GPU, driver or library"},
     {ExitCode::loader, "the producer of a run's batches failed"},
     {ExitCode::out_of_memory, "out of memory"},
-    {ExitCode::diverged, "the loss is not finite"},
+    {ExitCode::diverged, "the loss, the weights or the outputs are not finite"},
     {ExitCode::peer_failed, "another rank failed"},
     {ExitCode::stalled, "no progress for training.stall_timeout_s"},
     {ExitCode::preempted, "stopped by a signal; can be resumed"},

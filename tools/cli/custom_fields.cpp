@@ -33,8 +33,9 @@ data::BetonOptions take_layouts(std::vector<std::string>& values, const std::str
 data::BetonOptions read_layouts(std::vector<std::string> values, const std::string& setting) {
   data::BetonOptions options = take_layouts(values, setting);
   if (values.empty()) return options;
-  throw ConfigError(fmt::format("{}: expected NAME=BYTES:ALIGNMENT of a custom field, got '{}'",
-                                setting, values[0]));
+  throw ConfigError(fmt::format(
+      "{}: expected the layout of a custom field as NAME=BYTES:ALIGNMENT[:POINTER], got '{}'",
+      setting, values[0]));
 }
 
 void add_layout_option(boost::program_options::options_description& options) {

@@ -13,7 +13,7 @@ namespace precast::tools {
 /// `NAME=BYTES:ALIGNMENT[:POINTER]`: the layout of a custom field that another program wrote.
 inline constexpr const char* kCustomFieldHelp =
     "layout of a custom field that FFCV wrote; NAME=BYTES:ALIGNMENT[:POINTER]: size and alignment "
-    "of its metadata, and the position of the pointer to its bytes";
+    "of its metadata, and the position of the pointer to its value, all in bytes";
 
 /// Whether the value is a layout: it has a digit after `=`.
 [[nodiscard]] bool is_field_layout(std::string_view value);

@@ -122,11 +122,12 @@ RecipeArguments::RecipeArguments(const std::string& command, std::string about,
                                  Positional positional)
     : name_(positional_name(positional)),
       positional_kind_(positional),
-      arguments_(fmt::format("{} {} [--section.key=value ...] [options]", command, name_),
+      arguments_(fmt::format("{} [{}]{} [--section.key=value ...] [options]", command, name_,
+                             command == "predict" ? " [INPUT...]" : ""),
                  std::move(about)) {
   arguments_.optional_positional(name_, positional_help(positional));
   arguments_.options().add_options()("config-file", po::value<std::string>()->value_name("FILE"),
-                                     "recipe to read; as CONFIG.yaml")(
+                                     "recipe to read; another way to give CONFIG.yaml")(
       "help-keys", "show all keys of a recipe, with types, ranges and defaults");
   arguments_.exit_codes({3, 4, 6, 129, 130, 143});
 }
@@ -150,8 +151,8 @@ bool RecipeArguments::parse(const std::vector<std::string>& args, std::vector<Re
         {"data.train_dataset", parse_override(arguments_.text(name_), origin, diagnostics)});
     diagnostics.throw_if_errors();
   } else if (arguments_.has("config-file") && arguments_.has(name_)) {
-    throw ConfigError(fmt::format("expected one recipe, got {} and {}", arguments_.text(name_),
-                                  arguments_.text("config-file")));
+    throw ConfigError(fmt::format("--config-file: expected one recipe, got {} and {}",
+                                  arguments_.text(name_), arguments_.text("config-file")));
   }
   return true;
 }

@@ -11,7 +11,7 @@ namespace precast::tools {
 /// Origin::source of the values that a command line gives.
 inline constexpr const char* kCommandLine = "command line";
 
-/// The command line of a command that accepts a recipe: `CONFIG.yaml [--section.key=value ...]
+/// The command line of a command that accepts a recipe: `[CONFIG.yaml] [--section.key=value ...]
 /// [options]`.
 /// The recipe can also be given as `--config-file CONFIG.yaml` (as in ffcv-imagenet's script).
 class RecipeArguments {

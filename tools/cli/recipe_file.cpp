@@ -47,8 +47,8 @@ void refuse_dots(const ConfigNode& top, Diagnostics& diagnostics) {
     if (dot == std::string::npos) continue;
     diagnostics.error(origin, key,
                       fmt::format("expected the key in its section, got it at the top level. Write "
-                                  "{}: {{{}: {}}}. A copy of a run's params.json must be named "
-                                  ".json",
+                                  "{}: {{{}: {}}}. The name of a copy of a run's params.json "
+                                  "must end in .json",
                                   key.substr(0, dot), key.substr(dot + 1),
                                   value.kind == Kind::scalar ? value.scalar : "..."));
   }

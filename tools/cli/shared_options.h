@@ -19,7 +19,7 @@ inline constexpr const char* kEveryHelp =
 inline constexpr const char* kImageSizeHelp = "side of the images in px";
 inline constexpr const char* kRunsHelp = "number of measurements; the median is reported";
 inline constexpr const char* kSecondsHelp =
-    "minimum duration of a measurement; passes are always completed";
+    "minimum duration of a measurement in seconds; passes are always completed";
 inline constexpr const char* kSvgHelp = "draw the result into an SVG file";
 inline constexpr const char* kProgramHelp = "program that trains; default: this program";
 inline constexpr const char* kRetryFailedHelp = "also retry trials that have failed permanently";

@@ -119,8 +119,8 @@ void check_target(const std::string& in, std::string_view names,
                   const std::optional<WeightsSpec>& spec, bool blurpool) {
   const auto refuse = [&](const std::string& found) {
     throw CheckpointError(
-        fmt::format("{}: expected a network that {} has, got {}. That program would compute "
-                    "different outputs or reject the file",
+        fmt::format("{0}: expected a network that {1} has, got {2}. {1} would compute different "
+                    "outputs or reject the file",
                     in, names, found));
   };
   if (names.empty()) return;

@@ -53,12 +53,12 @@ void print(const std::filesystem::path& path, const data::IndexSummary& summary,
              format_count(summary.jpegs, "JPEG"), format_duration(seconds));
   if (summary.unindexed > 0)
     fmt::print(
-        "not in the index, because libjpeg decodes them or because they are damaged below the "
-        "first rows: {}\n",
+        "JPEGs left out of the index, because libjpeg decodes them or because they are damaged "
+        "below the first rows: {}\n",
         summary.unindexed);
   const auto& damaged = summary.damaged;
   if (damaged.empty()) return;
-  fmt::print("damaged, and therefore not in the index: {}\n", damaged.size());
+  fmt::print("JPEGs left out of the index, because they are damaged: {}\n", damaged.size());
   constexpr std::size_t kMaxShown = 10;
   for (const auto& [sample, error] : std::span(damaged).first(std::min(damaged.size(), kMaxShown)))
     fmt::print("  sample {}: {}\n", sample, error);

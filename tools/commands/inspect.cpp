@@ -274,7 +274,7 @@ FieldChoice read_field_choice(const Arguments& arguments) {
   if (!arguments.has("field")) return choice;
   if (!arguments.has("output"))
     throw ConfigError(
-        "--field: expected --output FILE as well, because --field names the field to write");
+        "--field: expected --output FILE as well, got none. --field names the field to write");
   choice.written = arguments.text("field");
   return choice;
 }

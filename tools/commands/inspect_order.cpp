@@ -64,8 +64,8 @@ void add_order_options(Arguments& arguments) {
       "global-batch-size", number(256),
       "samples per batch over all ranks; with --order; default: 256, or the number of samples of a "
       "smaller file")("shuffle-window-mb", po::value<std::string>()->default_value("auto"),
-                      "MiB of pages that are open at the same time; auto, ffcv or a number; "
-                      "with --order quasi_random")(
+                      "size in MiB of the pages from which samples are drawn at the same time; "
+                      "auto, ffcv or a number; with --order quasi_random")(
       "seed", po::value<std::uint64_t>()->default_value(0),
       (std::string(kSeedHelp) + "; with --order").c_str());
 }

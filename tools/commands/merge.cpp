@@ -14,6 +14,7 @@
 #include "data/jobs/copy_dataset.h"
 #include "data/order/labels.h"
 #include "framework/core/error.h"
+#include "framework/core/format.h"
 #include "tools/cli/arguments.h"
 #include "tools/cli/custom_fields.h"
 #include "tools/cli/json_output.h"
@@ -143,8 +144,9 @@ MergeFiles read_files(const Arguments& arguments) {
   files.from.pop_back();
   if (files.from.size() < 2)
     throw ConfigError(
-        "expected at least two files to merge and one to write. usage: precast merge "
-        "A.beton B.beton... OUT.beton");
+        fmt::format("expected at least two files to merge and one to write, got {}. usage: precast "
+                    "merge A.beton B.beton... OUT.beton",
+                    format_count(files.from.size() + 1, "file")));
   check_output(files.out, {files.from.begin(), files.from.end()});
   return files;
 }

@@ -239,12 +239,12 @@ std::string recipe_text(const DataFacts& facts, const Choice& choice, const std:
                         const std::string& train, const std::string& val) {
   const std::string word = shell_word(name);
   std::string text = fmt::format(
-      "# {} training images, {}, shorter side {} px{}.\n"
+      "# {} training images, shorter side {} px{}; {}\n"
       "#   precast train {} --dry-run\n"
       "#   precast train {}\n",
-      facts.samples, class_comment(facts), facts.median_px,
-      facts.is_uniform_size ? "" : fmt::format(" (median; minimum {} px)", facts.min_px), word,
-      word);
+      facts.samples, facts.median_px,
+      facts.is_uniform_size ? "" : fmt::format(" (median; minimum {} px)", facts.min_px),
+      class_comment(facts), word, word);
   text += data_section(facts, train, val) + pipeline_section(choice);
   text += choice.small ? kSmallModel : kModel;
   text += fmt::format(

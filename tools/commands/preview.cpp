@@ -155,7 +155,7 @@ data::Output image_of(const data::BetonReader& reader, const data::Pipeline& pip
   if (found.empty())
     throw DataError(
         fmt::format("{}: expected a field of images, got none", reader.path().string()));
-  throw ConfigError(fmt::format("--view: expected {}, got '{}'", found, view));
+  throw ConfigError(fmt::format("--view: expected one of the outputs {}, got '{}'", found, view));
 }
 
 data::Pipeline choose_pipeline(const Arguments& arguments) {
@@ -329,8 +329,10 @@ int run_preview(const std::vector<std::string>& args) {
   const data::PixelShape shape =
       std::get<data::ImageOutput>(shown.kind).pipeline.output({size_px, size_px, 3});
   if (output.extension() == ".png" && shape.height != shape.width) {
-    throw ConfigError(fmt::format("--output: expected a .npy for images of {} x {} px, got {}",
-                                  shape.height, shape.width, output.string()));
+    throw ConfigError(
+        fmt::format("--output: expected a .npy for images of {} x {} px, got {}. A .png shows only "
+                    "square images",
+                    shape.height, shape.width, output.string()));
   }
   const auto seed = static_cast<std::uint64_t>(not_negative(arguments, "seed"));
   const auto samples = choose_samples(arguments, reader, seed);

@@ -73,7 +73,8 @@ PartSpec chosen_options(const Arguments& arguments, const data::SourceRegistry& 
     if (!arguments.given(name)) continue;
     if (std::ranges::count(option.kinds, kind) == 0) {
       throw ConfigError(fmt::format("--{}: expected a source of kind {}, got {} of kind {}", name,
-                                    fmt::join(option.kinds, ", "), arguments.text("SOURCE"), kind));
+                                    fmt::join(option.kinds, " or "), arguments.text("SOURCE"),
+                                    kind));
     }
     spec.options.entries.push_back({option.key.name, {}, value_of(option, arguments)});
   }

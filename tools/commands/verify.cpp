@@ -34,7 +34,7 @@ Arguments declare() {
   arguments.positional_list("FILE.beton", "the datasets");
   arguments.options().add_options()("deep", po::bool_switch(), "read and decode every value")(
       "write-sums", po::bool_switch(),
-      "write checksums to FILE.sum if the file has none and is not damaged; implies --deep")(
+      "write checksums to FILE.beton.sum if the file has none and is not damaged; implies --deep")(
       "workers", number(0), kWorkersHelp)("json", po::bool_switch(), kJsonHelp);
   add_layout_option(arguments.options());
   arguments.example("precast verify --deep train.beton val.beton");
@@ -67,9 +67,12 @@ Json describe(const data::BetonReader& reader, const data::VerifySummary& found,
 }
 
 void print_found(const Json& report) {
+  const Json& place = report["checksums"];
   fmt::print("{}: {}, checksums: {}", report["file"].get<std::string>(),
              format_count(report["samples"].get<std::uint64_t>(), "sample"),
-             report["checksums"].get<std::string>());
+             place == "inside"   ? "in the file"
+             : place == "beside" ? "in the sidecar"
+                                 : "none");
   if (!report["deep"]) {
     fmt::print("; structure is valid{}\n", report["checksums"] == "none" ? "" : ", and unchanged");
     return;

@@ -58,10 +58,11 @@ void judge_memory(const Json& facts, Findings& findings) {
   // Null: there is no /dev/shm.
   const Json& shm = facts.at(shm_pointer);
   if (shm.is_null() || shm.get<double>() < 256e6) {
+    const std::string size = shm.is_null() ? "/dev/shm does not exist"
+                                           : "/dev/shm has " + format_bytes(shm.get<double>());
     findings.push_back({false,
-                        fmt::format("/dev/shm has {}, expected at least 256 MB: GPUs of one host "
-                                    "exchange gradients there",
-                                    shm.is_null() ? "no space" : format_bytes(shm.get<double>())),
+                        size + ", expected at least 256 MB: the GPUs of one host exchange "
+                               "gradients through it",
                         "start the container with --shm-size=1g (or --ipc=host)"});
   }
 }

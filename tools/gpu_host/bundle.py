@@ -187,7 +187,8 @@ def write_photos(folder, photos, side_px):
     command = [folder / "bin/precast", "write", photos, file, "--image.mode", "jpg",
                "--image.max_resolution", str(side_px), "--subset", str(min(PHOTOS, count_photos(photos)))]
     if subprocess.run(command, env=host.environment(), stdout=subprocess.DEVNULL).returncode != 0:
-        raise Problem(EXIT_FAILED, f"{photos}: expected a .tar of photographs in class folders; see above")
+        raise Problem(EXIT_FAILED, f"{photos}: expected a .tar of photographs in class folders, got an error; "
+                      "see above")
     say(f"photographs of at most {side_px} px: {mib(file.stat().st_size)}")
 
 

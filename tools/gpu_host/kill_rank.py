@@ -86,10 +86,10 @@ def watch(args, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--ranks", type=int, required=True)
-    parser.add_argument("--at_step", type=int, required=True)
-    parser.add_argument("--limit", type=float, required=True)
-    parser.add_argument("--run", required=True)
+    parser.add_argument("--ranks", type=int, required=True, help="number of ranks to start")
+    parser.add_argument("--at_step", type=int, required=True, help="step before which the last rank kills itself")
+    parser.add_argument("--limit", type=float, required=True, help="seconds in which the other ranks must exit")
+    parser.add_argument("--run", required=True, help="the run folder, which is deleted first")
     parser.add_argument("command", nargs=argparse.REMAINDER)
     args = parser.parse_args()
     args.command = [part for part in args.command if part != "--"]

@@ -92,8 +92,9 @@ def resume_step(place, number, expected):
         begun = re.search(r"resuming after step (\d+)", output.err)
         logged = (run_folder(place, number) / "log").read_text().count('"epoch_step"')
         if not begun or logged != EPOCHS * STEPS_PER_EPOCH or figures["world_size"] != number:
-            raise Failure(f"expected {number} ranks to continue and {EPOCHS * STEPS_PER_EPOCH} logged steps, "
-                          f"got {logged}: {output.end()}")
+            raise Failure(f"expected {number} ranks to resume and {EPOCHS * STEPS_PER_EPOCH} logged steps, got "
+                          f"{figures['world_size']} ranks, {'a resumed' if begun else 'a new'} run and {logged} "
+                          f"logged steps: {output.end()}")
         return figures | {"resumed_from_step": int(begun[1]), "logged_steps": logged}
 
     return precast(f"{number} ranks resume", *train_arguments(place, number), f"--dist.nproc={number}",

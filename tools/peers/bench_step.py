@@ -28,7 +28,7 @@ TWIN = pathlib.Path(__file__).resolve().parent / "torch_twin" / "twin_step.py"
 def call(command, environment):
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, env=environment)
     if done.returncode != 0:
-        sys.exit(f"bench_step: expected success, got exit code {done.returncode} ({' '.join(map(str, command))}): "
+        sys.exit(f"bench_step: expected exit code 0, got {done.returncode} ({' '.join(map(str, command))}): "
                  f"{done.stderr[-2000:]}")
     return json.loads(done.stdout)
 

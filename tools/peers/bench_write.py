@@ -61,7 +61,8 @@ def class_and_name(member):
 
 
 def make_folders(tar_path, folder, repeat):
-    """Makes photos/CLASS/NAME.JPEG, and small/ with the JPEGs of at most 512 px, which need no resize."""
+    """Makes photos/CLASS/COPY_NAME with `repeat` copies of each photo, and small/ with the RGB photos of at most
+    512 px, which need no resize."""
     from PIL import Image
 
     with tarfile.open(tar_path) as tar:
@@ -98,7 +99,8 @@ def write_by_precast(program, source, out, row, workers, options=()):
         process.returncode = os.waitstatus_to_exitcode(status)
         answer.seek(0), messages.seek(0)
         if status != 0:
-            sys.exit(f"bench_write: precast write exited with {process.returncode}: {messages.read().decode()[-500:]}")
+            sys.exit(f"bench_write: expected exit code 0 of precast write, got {process.returncode}: "
+                     f"{messages.read().decode()[-500:]}")
         summary = json.loads(answer.read())
     return {"images": summary["samples"], "seconds": seconds, "cpu_seconds": usage.ru_utime + usage.ru_stime,
             "peak_bytes": usage.ru_maxrss * 1024, "counts": summary["counts"]}
@@ -110,7 +112,7 @@ def write_by_ffcv(source, out, row, workers):
                str(workers)]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
-        sys.exit(f"bench_write: FFCV exited with {done.returncode}: {done.stderr[-1000:]}")
+        sys.exit(f"bench_write: expected exit code 0 of FFCV, got {done.returncode}: {done.stderr[-1000:]}")
     return json.loads(done.stdout.splitlines()[-1])
 
 

@@ -83,8 +83,8 @@ class Precast:
     def run(self, command, *arguments):
         done = subprocess.run([self.program, command, self.file, *map(str, arguments)], capture_output=True, text=True)
         if done.returncode != 0:
-            sys.exit(f"ffcv_read: expected precast {command} to succeed on {self.file}, "
-                     f"got exit code {done.returncode}: {done.stderr.strip()}")
+            sys.exit(f"ffcv_read: expected exit code 0 of precast {command}, got {done.returncode} "
+                     f"({self.file}): {done.stderr.strip()}")
         return done.stdout
 
     def sizes(self, which):

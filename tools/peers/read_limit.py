@@ -90,7 +90,8 @@ class ControlGroup:
                 return
             except OSError as error:
                 reasons.append(f"v{version}: {error}")
-        self.reason = "cannot create a control group: " + ("; ".join(reasons) or "none is mounted") + ". Run as root"
+        none = f"no cgroup file system with the controller {limits[1][0]} is mounted"
+        self.reason = f"cannot create a control group: {'; '.join(reasons) or none}. Run as root"
 
     def make(self, group, file, text):
         group.mkdir()

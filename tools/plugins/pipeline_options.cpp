@@ -13,9 +13,9 @@ namespace precast::tools {
 namespace po = boost::program_options;
 
 void add_pipeline_options(po::options_description& options) {
-  options.add_options()(
-      "pipeline", po::value<std::string>()->value_name("YAML"),
-      "transforms as in a recipe; '[random_resized_crop: {scale: [0.25, 1]}, horizontal_flip]'")(
+  options.add_options()("pipeline", po::value<std::string>()->value_name("YAML"),
+                        "transforms as in a recipe; such as '[random_resized_crop: {scale: [0.25, "
+                        "1]}, horizontal_flip]'")(
       "config-file", po::value<std::string>()->value_name("FILE"),
       "recipe to read; only its plugins, pipeline.train or pipeline.val, and model.in_channels are "
       "used");

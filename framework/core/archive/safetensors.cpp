@@ -165,7 +165,8 @@ TensorRecord to_record(Entry& entry, std::span<const std::byte> data, const std:
     fail(fmt::format("expected a dtype such as F32, F16, BF16 or I64, got '{}'", entry.dtype));
   }
   if (!entry.has_shape || entry.offsets.size() != 2) {
-    fail("expected dtype, shape and two data_offsets");
+    fail(fmt::format("expected dtype, shape and two data_offsets, got dtype {}, {} and {} of them",
+                     entry.dtype, entry.has_shape ? "a shape" : "no shape", entry.offsets.size()));
   }
   const auto begin = static_cast<std::uint64_t>(entry.offsets[0]);
   const auto end = static_cast<std::uint64_t>(entry.offsets[1]);

@@ -65,6 +65,10 @@ struct TensorArchive {
   std::vector<TensorRecord> records;
   std::map<std::string, std::string> metadata;
   std::vector<std::vector<std::byte>> owned;
+  /// If the file is a training checkpoint with averages of the weights besides these tensors: the
+  /// key of the averages, and the key of these tensors, which is empty if they are at the top
+  /// level. Otherwise both are empty.
+  std::string averages_key = {}, weights_key = {};
 
   TensorArchive() = default;
   TensorArchive(const TensorArchive&) = delete;

@@ -17,6 +17,7 @@
 #include "framework/core/archive/pickle_writer.h"
 #include "framework/core/archive/zip_file.h"
 #include "framework/core/error.h"
+#include "framework/core/format.h"
 
 namespace precast {
 namespace {
@@ -31,6 +32,8 @@ constexpr std::string_view kExtraFolder = "extra/";
 /// first.
 constexpr std::array<std::string_view, 7> kWeightKeys = {
     "state_dict", "model", "model_state_dict", "model_state", "net", "network", "weights"};
+/// The keys under which timm and torchvision store averages of the weights.
+constexpr std::array<std::string_view, 2> kAveragedWeightsKeys = {"state_dict_ema", "model_ema"};
 constexpr std::size_t kMaxShownKeys = 12;
 
 bool starts_with(std::span<const std::byte> file, std::string_view start) {
@@ -68,9 +71,10 @@ class TensorLoader {
                            std::ranges::all_of(tensor.strides, [](auto s) { return s >= 0; });
     if (!described || !fits(tensor, *elements)) {
       fail(
-          fmt::format("expected shape {}, strides {} and offset {} within a storage of {} elements",
-                      shape_text(tensor.shape), shape_text(tensor.strides), tensor.offset,
-                      tensor.storage.elements));
+          fmt::format("expected a tensor within its storage of {} elements, got shape {}, strides "
+                      "{}, offset {}",
+                      tensor.storage.elements, shape_text(tensor.shape), shape_text(tensor.strides),
+                      tensor.offset));
     }
     TensorRecord record{std::string(name), tensor.storage.dtype, tensor.shape, {}};
     if (*elements > 0) {
@@ -176,24 +180,32 @@ bool holds_tensors(const PickleValue& value) {
   return false;
 }
 
-const PickleValue& find_weights(const PickleValue& top, const std::string& source) {
-  for (const std::string_view key : kWeightKeys) {
+/// The first of `keys` under which `top` has a dict of tensors; empty if there is none.
+std::string_view first_with_tensors(const PickleValue& top,
+                                    std::span<const std::string_view> keys) {
+  for (const std::string_view key : keys) {
     const PickleValue* inner = top.find(key);
-    if (inner != nullptr && holds_tensors(*inner)) return *inner;
+    if (inner != nullptr && holds_tensors(*inner)) return key;
   }
+  return {};
+}
+
+/// @param key where first_with_tensors() found the weights
+const PickleValue& find_weights(const PickleValue& top, std::string_view key,
+                                const std::string& source) {
+  if (!key.empty()) return *top.find(key);
   if (holds_tensors(top)) return top;
-  std::vector<std::string_view> keys;
+  std::vector<std::string> keys;
   for (std::size_t i = 0; top.kind == Kind::dict && i < top.items.size(); i += 2) {
-    if (top.items[i]->kind == Kind::text && keys.size() < kMaxShownKeys) {
-      keys.push_back(top.items[i]->text.substr(0, 100));
-    }
+    if (top.items[i]->kind == Kind::text) keys.emplace_back(top.items[i]->text.substr(0, 100));
   }
   throw CheckpointError(fmt::format(
       "{}: expected a dict of tensors, or such a dict under one of the keys {}; got {}. "
       "Save model.state_dict()",
       source, fmt::join(kWeightKeys, ", "),
-      top.kind == Kind::dict ? fmt::format("the keys {}", fmt::join(keys, ", "))
-                             : "a value that is not a dict"));
+      top.kind != Kind::dict ? "a value that is not a dict"
+      : keys.empty()         ? "a dict without names"
+                             : fmt::format("the keys {}", first_names(keys, kMaxShownKeys))));
 }
 
 /// The folder of `data.pkl`, such as `archive/`. torch names it after the file to which it was
@@ -288,9 +300,12 @@ TensorArchive parse_torch_zip(std::span<const std::byte> file, const std::string
   const std::string folder = find_folder(zip);
   check_byte_order(zip, folder);
   const Pickle pickle = parse_pickle(zip.read(folder + std::string(kPickleName)), source);
-  const PickleValue& weights = find_weights(*pickle.top, source);
+  const std::string_view weights_key = first_with_tensors(*pickle.top, kWeightKeys);
+  const PickleValue& weights = find_weights(*pickle.top, weights_key, source);
 
   TensorArchive archive;
+  archive.averages_key = first_with_tensors(*pickle.top, kAveragedWeightsKeys);
+  if (!archive.averages_key.empty()) archive.weights_key = weights_key;
   TensorLoader loader(zip, folder, file.size(), archive);
   std::set<std::string_view> names;
   for (std::size_t i = 0; i + 1 < weights.items.size(); i += 2) {

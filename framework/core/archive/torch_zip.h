@@ -34,9 +34,11 @@ PRECAST_API void write_torch_zip(const std::filesystem::path& path,
 
 /// Reads the tensors of a state_dict, of any dict with string keys, or of a training checkpoint
 /// that contains such a dict under `state_dict`, `model`, `model_state_dict`, `model_state`, `net`,
-/// `network` or `weights`; other values are ignored. Records of contiguous tensors view `file`;
-/// other tensors (channels_last, transposed) are copied into `owned`, which never exceeds the
-/// file's size. The CRC of every storage that has one is checked (ZipReader::read()).
+/// `network` or `weights`; other values are ignored, but TensorArchive::averages_key names the
+/// averaged weights under `state_dict_ema` (timm) or `model_ema` (torchvision). Records of
+/// contiguous tensors view `file`; other tensors (channels_last, transposed) are copied into
+/// `owned`, which never exceeds the file's size. The CRC of every storage that has one is checked
+/// (ZipReader::read()).
 /// @param source names the file in messages. @throws CheckpointError. For files of torch before 1.6
 /// and for TorchScript archives, the message says how to convert the file.
 [[nodiscard]] PRECAST_API TensorArchive parse_torch_zip(std::span<const std::byte> file,

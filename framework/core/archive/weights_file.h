@@ -40,6 +40,11 @@ class PRECAST_API WeightsFile {
   [[nodiscard]] const std::map<std::string, std::string>& metadata() const {
     return archive_.metadata;
   }
+  /// The key of the averaged weights that a torch file contains besides these records, such as
+  /// timm's `state_dict_ema`; empty if there are none.
+  [[nodiscard]] const std::string& averages_key() const { return archive_.averages_key; }
+  /// The key of these records in a file with averages_key(); empty if they are at the top level.
+  [[nodiscard]] const std::string& weights_key() const { return archive_.weights_key; }
   [[nodiscard]] WeightsFormat format() const { return format_; }
   [[nodiscard]] const std::filesystem::path& path() const { return file_->path(); }
 

@@ -132,8 +132,10 @@ std::string find_problem(const SpecReader& reader) {
     return fmt::format("{}: expected a number from {} to {}, got {}", key, low, high, value);
   };
   if (reader.version != kSpecVersion) {
-    return fmt::format("version: expected {}, got {}. A newer precast may have written the file",
-                       kSpecVersion, reader.version ? fmt::format("{}", *reader.version) : "none");
+    return fmt::format("version: expected {}, got {}", kSpecVersion,
+                       reader.version ? fmt::format("{}. A newer precast may have written the file",
+                                                    *reader.version)
+                                      : "none");
   }
   if (spec.arch.empty()) return "arch: expected the name of an architecture, got none";
   if (!spec.blurpool && !spec.blurred.empty())
@@ -148,12 +150,12 @@ std::string find_problem(const SpecReader& reader) {
   if (std::string wrong = range("resolution", spec.resolution_px, 0, kMaxImagePx); !wrong.empty())
     return wrong;
   if (spec.mean.size() != spec.std.size())
-    return fmt::format("std: expected {} numbers as in mean, got {}", spec.mean.size(),
+    return fmt::format("std: expected {} numbers, as many as in mean, got {}", spec.mean.size(),
                        spec.std.size());
   const auto finite = [](double value) { return std::isfinite(value); };
   const auto positive = [](double value) { return std::isfinite(value) && value > 0; };
   if (!std::ranges::all_of(spec.mean, finite) || !std::ranges::all_of(spec.std, positive))
-    return "mean, std: expected finite numbers, std above 0";
+    return "mean, std: expected finite numbers, and only numbers above 0 in std, got others";
   return "";
 }
 

@@ -56,6 +56,49 @@ TEST(TableLabels, AreClassNamesElseTheFirstIntsWithSuchAName) {
   EXPECT_THAT(fields_of("id,label\n1,3\n", {.texts = {"label"}}), ElementsAre("id", "label"));
 }
 
+TEST(TableLabels, OfDigitsAreLookedUpInTheGivenClasses) {
+  const test::TemporaryFolder folder;
+  // In the training set these classes are texts, because one is not a number.
+  write_file(folder / "names.txt", "10\n7\ncat\n");
+  const std::string names = (folder / "names.txt").string();
+  write_file(folder / "a.csv", "id,label\n5,7\n6,10\n");
+  write_file(folder / "a.jsonl", "{\"id\": 5, \"label\": 7}\n{\"id\": 6, \"label\": 10}\n");
+  for (const char* name : {"a.csv", "a.jsonl"}) {
+    for (const char* column : {"", "label"}) {
+      const auto source = open_table(folder / name, {.class_column = column, .classes = names});
+      EXPECT_THAT(names_of(*source), ElementsAre("label", "id")) << name;
+      EXPECT_THAT(source->class_names(), ElementsAre("10", "7", "cat"));
+      EXPECT_EQ(source->class_field(), "label");
+      EXPECT_EQ(std::get<std::int64_t>(source->sample(0).values[0]), 1);
+      EXPECT_EQ(std::get<std::int64_t>(source->sample(1).values[0]), 0);
+    }
+    // Without the list, the integers are the labels, and no column has class names.
+    const auto labels = open_table(folder / name);
+    EXPECT_THAT(labels->class_names(), testing::IsEmpty());
+    EXPECT_EQ(std::get<std::int64_t>(labels->sample(0).values[0]), 7);
+    EXPECT_THAT(
+        [&] { (void)open_table(folder / name, {.class_column = "label"}); },
+        ThrowsMessage<ConfigError>(Names("--class-column", "--class-names", "'label'", "int")));
+  }
+}
+
+TEST(TableLabels, ThatAreNotAmongTheGivenClassesAreAnError) {
+  const test::TemporaryFolder folder;
+  write_file(folder / "names.txt", "cat\ndog\n");
+  const std::string names = (folder / "names.txt").string();
+  write_file(folder / "a.csv", "class,label\ndog,1\ncat,0\n");
+  // A number is never the position of a class.
+  EXPECT_THAT([&] { (void)open_table(folder / "a.csv", {.classes = names}); },
+              ThrowsMessage<DataError>(
+                  Names(folder / "a.csv", "row 1", 2, "'label'", "'1'", "--class-column")));
+  const auto source = open_table(folder / "a.csv", {.class_column = "class", .classes = names});
+  EXPECT_EQ(std::get<std::int64_t>(source->sample(0).values[0]), 1);
+  write_file(folder / "b.csv", "id,weight\n1,0.5\n");
+  EXPECT_THAT(
+      [&] { (void)open_table(folder / "b.csv", {.classes = names}); },
+      ThrowsMessage<ConfigError>(Names("--class-names", folder / "b.csv", "--class-column")));
+}
+
 TEST(ColumnNames, ThatAFieldCannotHaveAreNamedWithTheirPlace) {
   const test::TemporaryFolder folder;
   const auto opening = [&](const std::string& text) {

@@ -145,19 +145,6 @@ TEST(TableSource, AClassColumnMustExistAndHaveTexts) {
               ThrowsMessage<DataError>(Names("row 2", "'breed'", "--field-kind breed=bytes")));
 }
 
-TEST(TableSource, AnIntColumnCannotHaveTheGivenClassNames) {
-  const test::TemporaryFolder folder;
-  write_file(folder / "a.csv", "class,label\ndog,3\ncat,1\n");
-  write_file(folder / "names.txt", "cat\ndog\n");
-  EXPECT_THAT(
-      [&] {
-        (void)open_source(folder / "a.csv", "auto",
-                          test::option("classes", (folder / "names.txt").string()));
-      },
-      ThrowsMessage<ConfigError>(
-          Names("--class-names", folder / "a.csv", "'label'", "--class-column")));
-}
-
 TEST(TableSource, NumbersThatWouldBePrintedOtherwiseAreTexts) {
   const test::TemporaryFolder folder;
   // Codes with leading zeros, a negative zero, a plus sign, a space, the payload of a NaN.
@@ -181,7 +168,9 @@ TEST(TableSource, TextsOfJsonAreNeverNumbersAndKeepTheirKindBesideThem) {
   write_file(folder / "a.jsonl",
              R"({"code": "007", "digit": "1", "mixed": "1", "yes": true, "file": "a.jpg"})"
              "\n"
-             R"({"code": "8", "digit": "2", "mixed": 2, "yes": "true", "file": 1})");
+             R"({"code": "8", "digit": "2", "mixed": 2, "yes": "true", "file": 1})"
+             "\n"
+             R"({"code": "9", "digit": "3", "mixed": 3, "yes": false, "file": 2})");
   const auto source = open_source(folder / "a.jsonl");
   EXPECT_THAT(kinds_of(*source), ElementsAre("bytes", "bytes", "json", "json", "json"));
   const auto text = [&](std::uint64_t row, std::size_t field) {
@@ -239,6 +228,35 @@ TEST(TableSource, EveryColumnCanBeStoredAsDocuments) {
   const auto cells = open_table(folder / "a.csv", {.documents = {"box"}});
   EXPECT_EQ(cells->fields()[0].type, "json");
   EXPECT_EQ(std::get<std::string>(cells->sample(0).values[0]), "[0, 1]");
+}
+
+TEST(TableSource, AColumnOfImagesWithAnotherValueIsAnError) {
+  const test::TemporaryFolder folder;
+  const auto opening = [&](const std::string& name, const std::string& text,
+                           const TableOptions& options = {}) {
+    write_file(folder / name, text);
+    return [&folder, name, options] { return open_table(folder / name, options); };
+  };
+  const std::string empty = "n,file\n1,a.jpg\n2,b.jpg\n3,\n4,\n";
+  const std::string null = "{\"file\": null}\n{\"file\": \"a.jpg\"}\n";
+  EXPECT_THAT([&] { (void)opening("a.csv", empty)(); },
+              ThrowsMessage<DataError>(
+                  Names(folder / "a.csv", "row 3", "'file'", "--field-kind file=bytes")));
+  EXPECT_THAT([&] { (void)opening("b.csv", "file,n\na.jpg,1\nb.txt,2\nc.jpg,3\n")(); },
+              ThrowsMessage<DataError>(Names(folder / "b.csv", "row 2", "'file'")));
+  EXPECT_THAT([&] { (void)opening("a.jsonl", null)(); },
+              ThrowsMessage<DataError>(
+                  Names(folder / "a.jsonl", "row 1", "'file'", "--field-kind file=json")));
+  // The options say what the column contains.
+  const auto kinds = [&](const std::string& name, const std::string& text,
+                         const TableOptions& options = {}) {
+    return kinds_of(*opening(name, text, options)());
+  };
+  EXPECT_THAT(kinds("a.csv", empty, {.texts = {"file"}}), ElementsAre("int", "bytes"));
+  EXPECT_THAT(kinds("a.jsonl", null, {.documents = {"file"}}), ElementsAre("json"));
+  EXPECT_THAT(kinds("c.csv", "kind\na.jpg\nother\n", {.class_column = "kind"}), ElementsAre("int"));
+  // A text column may contain some names.
+  EXPECT_THAT(kinds("d.csv", "note\na.jpg\nx\ny\n"), ElementsAre("bytes"));
 }
 
 /// Bytes that are allocated from the heap; 0 under sanitizers, which use a separate heap.

@@ -118,7 +118,7 @@ TEST_F(WebDatasetTest, ASampleWithoutWhatTheFirstHasIsNamed) {
   write_tar(folder_ / "bad.tar", {{"a.jpg", "J"}, {"a.cls", "cat"}});
   const auto bad = open_source(folder_ / "bad.tar");
   EXPECT_THAT([&] { (void)bad->sample(0); },
-              ThrowsMessage<DataError>(Names("bad.tar:a.cls", "'cat'")));
+              ThrowsMessage<DataError>(Names("bad.tar:a.cls", "'cat'", "--class-column")));
 }
 
 TEST_F(WebDatasetTest, BracesStandForShardsInTheirOrder) {

@@ -106,6 +106,25 @@ TEST(ImagePipelineTest, MistakesAreNamedWithTheirPlace) {
   EXPECT_THAT(only_error("center_crop"), Names("r.yaml:1:8", "pipeline.train", "list"));
 }
 
+TEST(ImagePipelineTest, NormalizeRejectsNumbersForPixelsUpToOne) {
+  // torchvision's and timm's numbers, in whole or in part.
+  EXPECT_THAT(
+      only_error("[normalize: {mean: [0.485, 0.456, 0.406], std: [0.229, 0.224, 0.225]}]"),
+      Names("r.yaml:1:9", "pipeline.train[0]", "[0.485, 0.456, 0.406]", "[0.229, 0.224, 0.225]",
+            "255", "mean: [123.675, 116.28, 103.53]", "std: [58.395, 57.12, 57.375]"));
+  EXPECT_THAT(only_error("[normalize: {mean: [0, 0, 0], std: [0.5, 0.5, 0.5]}]"),
+              Names("pipeline.train[0]", "mean: [0, 0, 0]", "std: [127.5, 127.5, 127.5]"));
+  EXPECT_THAT(only_error("[normalize: {mean: [0.5]}]"),
+              Names("pipeline.train[0]", "mean: [127.5]"));
+  EXPECT_THAT(only_error("[normalize: {std: [0.5, 1, 1]}]"),
+              Names("pipeline.train[0]", "std: [127.5, 255, 255]"));
+  for (const std::string numbers :
+       {"mean: [0, 0, 0], std: [1, 1, 1]", "std: [1, 1, 1]",
+        "mean: [0, 0, 0], std: [255, 255, 255]", "mean: [0.5, 0.5, 0.5], std: [128, 128, 128]",
+        "mean: [1.5, 0, 0], std: [0.5, 0.5, 0.5]"})
+    EXPECT_THAT(parse("[normalize: {" + numbers + "}]").errors, ElementsAre()) << numbers;
+}
+
 TEST(ImagePipelineTest, TransformsStandInAnyOrderBetweenCropAndConversion) {
   const Parsed parsed = parse(
       "[random_resized_crop, resize: {filter: antialias}, horizontal_flip, grayscale, rotate: "

@@ -150,6 +150,28 @@ TEST_P(ResumeTest, ValuesOfAnotherMetricAreNotCompared) {
   EXPECT_EQ(after.at("best_since"), before.at("global_step"));
 }
 
+TEST_P(ResumeTest, ValuesOfAnotherEvaluationAreNotCompared) {
+  // The saved run is stopped in the second epoch, or finishes with it and is then extended.
+  for (const bool finished : {false, true}) {
+    const test::TemporaryFolder folder;
+    test::MemorySink sink;
+    same_evaluation_ = true;
+    epochs_ = finished ? 2 : kEpochs;
+    EXPECT_EQ(run(folder.path(), sink, {.stop_at_step = finished ? kNever : 7}).finished, finished);
+    // No later epoch can reach this value.
+    edit_state(folder.path(), [](auto& state) { state.at("position")["best_top_1"] = 2; });
+    const nlohmann::json before = saved_position(folder.path());
+    same_evaluation_ = false;
+    epochs_ = kEpochs;
+    EXPECT_TRUE(run(folder.path(), sink).finished);
+    const nlohmann::json after = saved_position(folder.path());
+    EXPECT_LE(after.at("best_top_1").get<double>(), 1);
+    EXPECT_GE(after.at("best_epoch").get<int>(), finished ? 2 : 1);
+    EXPECT_EQ(after.at("best_since").get<int>(),
+              before.at("global_step").get<int>() + (finished ? 1 : 0));
+  }
+}
+
 TEST_P(ResumeTest, TheMetricOfAnEarlierVersionsCheckpointIsInItsIdentity) {
   const auto first = best_;
   for (const bool other : {false, true}) {

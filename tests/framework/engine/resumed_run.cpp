@@ -210,6 +210,11 @@ Outcome ResumeTest::run(const std::filesystem::path& folder, test::MemorySink& s
        .every_epochs = every_epochs_,
        .allow_precision_change = any_precision_,
        .order_depends_on_batch_size = batch_sets_order_,
+       .has_same_evaluation =
+           [this](const nlohmann::ordered_json& saved) {
+             EXPECT_EQ(saved.at("run"), "this");
+             return same_evaluation_;
+           },
        .max_threads = max_threads_,
        .model_spec = model_spec_},
       {model, *optimizer, methods, *ranks, at::kCPU},

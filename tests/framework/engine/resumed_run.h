@@ -71,6 +71,8 @@ class ResumeTest : public ::testing::TestWithParam<Precision> {
   std::int64_t epochs_ = kEpochs;
   bool evaluate_each_epoch_ = true;
   bool batch_sets_order_ = false;
+  /// What the next run says about the evaluation of the saved run.
+  bool same_evaluation_ = true;
   int max_threads_ = 0;
   std::optional<WeightsSpec> model_spec_;
   bool with_ema_ = true;

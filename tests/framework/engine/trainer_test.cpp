@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "framework/api/run_facts.h"
 #include "framework/api/single_rank.h"
 #include "framework/api/step_strategy.h"
 #include "framework/core/error.h"
@@ -193,6 +194,28 @@ TEST_F(TrainerTest, StepsAreLoggedWithLossAndRate) {
   const auto first = nlohmann::json::parse(sink_.records[0]);
   EXPECT_NEAR(first.at("loss").get<double>(), std::log(3.0), 1e-6);
   EXPECT_EQ(first.at("current_lr"), 1.0);
+}
+
+/// Keeps what on_run() says about the run.
+class FactsKeeper final : public Method {
+ public:
+  explicit FactsKeeper(RunFacts& facts) : facts_(facts) {}
+  void on_run(const RunFacts& run) override { facts_ = run; }
+
+ private:
+  RunFacts& facts_;
+};
+
+TEST_F(TrainerTest, MethodsLearnTheFactsOfThePlan) {
+  RunFacts facts;
+  methods_.push_back({"keeper", std::make_unique<FactsKeeper>(facts)});
+  plan_.seed = 5;
+  plan_.repeats = 3;
+  run();
+  EXPECT_EQ(facts.seed, 5U);
+  EXPECT_EQ(facts.epochs, 2);
+  EXPECT_EQ(facts.steps_per_epoch, 3);
+  EXPECT_EQ(facts.repeats, 3);
 }
 
 /// A single rank that waits before each sum of tensors, as for a device that still has work to do.

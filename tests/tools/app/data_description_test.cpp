@@ -19,5 +19,16 @@ TEST(DataDescriptionTest, AFileHasJpegsIfAnyOfItsImagesIsOne) {
   EXPECT_FALSE(jpegs_in("scalars_only"));
 }
 
+TEST(DataDescriptionTest, APipelineHasAMeanOnlyIfItsImagesAreNormalised) {
+  data::ImagePipeline images = data::standard_train_pipeline();
+  const auto summary = [&] { return pipeline_summary(images, nullptr, /*train=*/true); };
+  EXPECT_EQ(summary().at("mean"), images.normalize.mean);
+  images.type = data::ElementType::f32;
+  EXPECT_FALSE(summary().contains("mean"));
+  EXPECT_FALSE(summary().contains("std"));
+  images.normalized = true;
+  EXPECT_EQ(summary().at("std"), images.normalize.std);
+}
+
 }  // namespace
 }  // namespace precast::tools

@@ -97,6 +97,20 @@ TEST_F(DatasetCheckTest, LabelsMustMeanTheSameClasses) {
   EXPECT_THAT(class_warnings(train, 0, {}, unnamed, 0), testing::IsEmpty());
 }
 
+TEST_F(DatasetCheckTest, ClassesWithNamesCountEvenWithoutSamples) {
+  Registries registries = make_registries();
+  const Recipe recipe = load_recipe("", {}, registries);
+  const auto count = [&](const std::vector<std::int64_t>& labels,
+                         const std::vector<std::string>& names, std::int64_t limit = 0) {
+    const data::BetonReader reader = file("train.beton", labels, names);
+    return count_classes(reader, recipe.train_pipeline, recipe.config, limit);
+  };
+  EXPECT_EQ(count({0, 1}, {"ant", "bee", "cat"}), 3);
+  EXPECT_EQ(count({0, 3}, {"ant", "bee", "cat"}), 4);
+  EXPECT_EQ(count({0, 1}, {}), 2);
+  EXPECT_EQ(count({0, 1}, {"ant", "bee", "cat"}, 2), 2);
+}
+
 /// Recipes with several files under one key.
 class SeveralDatasetsTest : public DatasetCheckTest {
  protected:

@@ -69,6 +69,32 @@ TEST_F(DryRunTest, ABatchLargerThanTheDatasetIsAnErrorAfterThePlan) {
   EXPECT_THAT(assumed.errors, Names("training.batch_size", 20, 25));
 }
 
+TEST_F(DryRunTest, ANormalisationInOnlyOneOfThePipelinesIsAWarning) {
+  const std::string train_key = "--pipeline.train=", val_key = "--pipeline.val=";
+  const std::string raw = "[whole_image, convert: {type: f32}]";
+  for (const std::string& key : {train_key, val_key}) {
+    const bool trains = key == train_key;
+    const ChildResult run = dry_run({key + raw});
+    ASSERT_EQ(run.exit_code, 0) << run.errors;
+    EXPECT_THAT(run.errors,
+                Names("warning", "pipeline.train", "pipeline.val", "none", "123.675", "57.375"));
+    const auto pipeline = nlohmann::json::parse(run.output).at("pipeline");
+    EXPECT_FALSE(pipeline.at(trains ? "train" : "val").contains("mean"));
+    EXPECT_TRUE(pipeline.at(trains ? "val" : "train").contains("mean"));
+  }
+  const std::string rounded = "normalize: {mean: [123.675, 116.28, 103.53], std: [58.395, 57.12, ";
+  const ChildResult other = dry_run({train_key + "[whole_image, " + rounded + "50]}]"});
+  EXPECT_THAT(other.errors, Names("warning", "pipeline.train", "pipeline.val", "50]", "57.375]"));
+  for (const std::vector<std::string>& same :
+       {std::vector<std::string>{train_key + raw, val_key + raw},
+        {train_key + "[whole_image, " + rounded + "57.375]}]"},
+        {train_key + "[whole_image, convert: {type: f32}, normalize]"}}) {
+    const ChildResult run = dry_run(same);
+    EXPECT_EQ(run.exit_code, 0);
+    EXPECT_THAT(run.errors, IsEmpty());
+  }
+}
+
 TEST_F(DryRunTest, MissingRequiredKeysAreErrors) {
   const ChildResult no_val = precast({"--training.device=cpu", "--dry-run"});
   EXPECT_EQ(no_val.exit_code, 2);

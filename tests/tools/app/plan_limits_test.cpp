@@ -99,8 +99,14 @@ TEST_F(PlanLimitsTest, InvalidEditsNameTheMethodAndTheField) {
               Names("editor", "model.num_classes", 7));
   EXPECT_THAT(edited([](TrainPlan& plan) { plan.model.in_channels = 1; }),
               Names("editor", "model.in_channels", 3, 1));
+  EXPECT_THAT(edited([](TrainPlan& plan) { plan.repeats = 3; }), Names("editor", "repeats", 1, 3));
   EXPECT_THAT(edited([](TrainPlan& plan) { plan.model.targets = TargetKind::values; }),
               Names("editor", "model.targets"));
+}
+
+TEST_F(PlanLimitsTest, ThePlanHasTheRepeatsOfTheRecipe) {
+  const Recipe recipe = load("data: {repeats: 3}\ntraining: {epochs: 4, batch_size: 16}\n");
+  EXPECT_EQ(make_plan(requested_run(recipe), registries_, 100, 10).repeats, 3);
 }
 
 TEST_F(PlanLimitsTest, RatesThatAreNegativeOrNotFiniteNameTheScheduleAndTheEpoch) {

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "data/write/writer.h"
@@ -48,6 +49,29 @@ TEST(RunIdentityTest, WhatDefaultsResolveToIsComparedIfBothHaveIt) {
               ElementsAre(Names("plan.best_metric", "top_1", "val_loss"),
                           Names("plan.precision", "fp16", "fp32")));
   EXPECT_THAT(compare_identities({{"training.epochs", 16}}, here), IsEmpty());
+}
+
+TEST(RunIdentityTest, TheEvaluationIsTheSameOnTheSameImagesOnly) {
+  const ordered_json there = {{"dataset.val", "5 samples"}, {"dataset.train", "9 samples"},
+                              {"pipeline.val", nullptr},    {"validation.resolution", 64},
+                              {"validation.lr_tta", 1},     {"data.jpeg_dct", "ifast"}};
+  EXPECT_TRUE(has_same_evaluation(there, there));
+  const std::pair<const char*, ordered_json> values[] = {
+      {"dataset.val", "6 samples"},
+      {"pipeline.val", ordered_json::array({"whole_image"})},
+      {"validation.resolution", 32},
+      {"validation.lr_tta", false},
+      {"data.jpeg_dct", "islow"}};
+  for (const auto& [key, value] : values) {
+    ordered_json here = there;
+    here[key] = value;
+    EXPECT_FALSE(has_same_evaluation(there, here)) << key;
+  }
+  ordered_json here = there;
+  here["dataset.train"] = "8 samples";
+  here["validation.lr_tta"] = true;
+  here["training.epochs"] = 18;
+  EXPECT_TRUE(has_same_evaluation(there, here));
 }
 
 /// Writes a dataset whose labels are 0, 1, ..., samples - 1.

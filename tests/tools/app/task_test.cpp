@@ -288,6 +288,8 @@ TEST_F(TaskTest, ALossWithoutTargetsNeedsNoLabels) {
   const std::string recipe = autoencoder("", ", num_classes: 1}\nlr: {lr: 0.01}\n");
   const ChildResult trained = run("train", recipe);
   ASSERT_EQ(trained.exit_code, 0) << trained.errors;
+  EXPECT_THAT(trained.output, testing::Not(testing::HasSubstr("TTA")))
+      << "validation.lr_tta has no effect";
   EXPECT_EQ(summary().at("best_metric").at("name"), "val_loss");
   EXPECT_FALSE(summary().contains("top_1"));
   const double loss = summary().at("val_loss");

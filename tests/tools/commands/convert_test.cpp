@@ -65,6 +65,16 @@ TEST_F(ConvertTest, FilesOfTorchSurviveARoundTrip) {
   }
 }
 
+TEST_F(ConvertTest, AveragesBesideTheWeightsCauseAWarning) {
+  test::write_training_checkpoint(at("timm.pt"), {"state_dict", "state_dict_ema"});
+  ASSERT_EQ(convert({at("timm.pt"), at("out.pt")}), 0) << error;
+  EXPECT_THAT(error, Names("warning", at("timm.pt"), "'state_dict'", "'state_dict_ema'"));
+  EXPECT_EQ(dump_of(at("out.pt")), dump_of(at("timm.pt")));
+  test::write_training_checkpoint(at("plain.pt"), {"state_dict"});
+  ASSERT_EQ(convert({at("plain.pt"), at("out.pt")}), 0);
+  EXPECT_EQ(error, "");
+}
+
 TEST_F(ConvertTest, PrefixesOfWrappersAreRemovedAndFiltersStay) {
   auto records = test::sample_tensors();
   records.resize(4);

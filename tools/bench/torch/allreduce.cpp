@@ -96,7 +96,8 @@ Arguments allreduce_arguments() {
   arguments.options().add_options()("ranks", po::value<std::int64_t>()->default_value(2),
                                     "number of ranks to start on this host")(
       "sizes", po::value<std::string>()->default_value("4KB,64KB,1MB,16MB,64MB"),
-      "sizes of the tensors")("runs", po::value<std::int64_t>()->default_value(15), kRunsHelp)(
+      "sizes of the tensors; in bytes, or with KB, MB or GB (powers of 1024)")(
+      "runs", po::value<std::int64_t>()->default_value(15), kRunsHelp)(
       "device", po::value<std::string>()->default_value("auto"),
       "where to compute; auto, cpu (Gloo) or cuda (NCCL)")("json", kJsonHelp);
   arguments.example("precast bench allreduce --ranks 4 --sizes 1MB,64MB");

@@ -42,7 +42,8 @@ StepRig::StepRig(const ResolvedRun& run, const Registries& registries, RankSessi
                            .world = all.world(),
                            .num_classes = parts_.plan().model.num_classes,
                            .epochs = parts_.plan().epochs,
-                           .steps_per_epoch = kStepsPerEpoch});
+                           .steps_per_epoch = kStepsPerEpoch,
+                           .repeats = parts_.plan().repeats});
     method.method->on_train_begin(parts_.model());
     method.method->on_epoch_begin(0, parts_.model());
   }

@@ -116,7 +116,8 @@ class Reader {
     schema.add("samples", &samples, "number of values to draw").min(1).max(kMaxValues);
     if (!fill(schema, node, prefix)) return;
     if ((n == 0) == (samples == 0))
-      return add_error(node.origin, "expected one of n and samples, got both or neither");
+      return add_error(node.origin, n == 0 ? "expected one of n and samples, got neither"
+                                           : "expected one of n and samples, got both");
     if (!(low < high))
       return add_error(node.origin,
                        fmt::format("expected low below high, got {} and {}", low, high));

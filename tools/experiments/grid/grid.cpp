@@ -51,9 +51,9 @@ Arguments make_arguments() {
   arguments.positional("SWEEP.yaml", "the sweep: recipe, axes and slots");
   arguments.options().add_options()("dry-run", kDryRunHelp)("status", kStatusHelp)(
       "json", kJsonHelp)("retry-failed", kRetryFailedHelp)(
-      "slurm-script", "print a batch script for sbatch; with an array task for each trial")(
+      "slurm-script", "print a batch script for sbatch; it has one array task for each trial")(
       "trial", po::value<std::string>()->value_name("NAME"),
-      "run one trial alone, by its name or index; as --dry-run lists them")(
+      "run only this trial; NAME is its name or index, as --dry-run lists them")(
       "program", po::value<std::string>()->value_name("FILE"), kProgramHelp);
   arguments.take_keys({});
   arguments.example("precast grid sweep.yaml --dry-run");

@@ -12,6 +12,7 @@
 #include "tools/experiments/grid/ranking.h"
 #include "tools/experiments/grid/recipe_metric.h"
 #include "tools/experiments/trial/run_log.h"
+#include "tools/experiments/trial/trial.h"
 #include "tools/report/html_page.h"
 
 namespace precast::tools {

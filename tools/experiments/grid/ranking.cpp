@@ -12,6 +12,7 @@
 #include "tools/experiments/grid/shared_loaders.h"
 #include "tools/experiments/trial/interval.h"
 #include "tools/experiments/trial/run_log.h"
+#include "tools/experiments/trial/trial.h"
 
 namespace precast::tools {
 namespace {
@@ -204,10 +205,6 @@ std::string mean_text(const ordered_json& entry, std::string_view metric,
   if (const ordered_json& half = entry.at("half_width_95"); half.is_number())
     text += fmt::format(" {} {}", plus_minus, figure_text(half, metric));
   return text;
-}
-
-std::string figure_text(const ordered_json& value, std::string_view metric) {
-  return value.is_number() ? format_figure(value.get<double>(), metric) : "-";
 }
 
 std::string ranking_table(const ordered_json& grid) {

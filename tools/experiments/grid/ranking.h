@@ -38,7 +38,5 @@ namespace precast::tools {
 /// `-` without a result.
 [[nodiscard]] std::string mean_text(const nlohmann::ordered_json& entry, std::string_view metric,
                                     std::string_view plus_minus);
-/// A value of `metric`, as format_figure() writes it; `-` if it is not a number.
-[[nodiscard]] std::string figure_text(const nlohmann::ordered_json& value, std::string_view metric);
 
 }  // namespace precast::tools

@@ -134,8 +134,8 @@ bool SharedLoaders::is_starting(Cohort& cohort) {
     if (Clock::now() - cohort.start < start_timeout_) return true;
     cohort.ready = true;
     log_warning(
-        "expected a loader process to create its ring within {} s, got: {}. Its trials load their "
-        "batches themselves",
+        "expected a loader process to create its ring within {} s, got none ({}). Its trials load "
+        "their batches themselves",
         std::chrono::duration<double>(start_timeout_).count(), first_error(cohort.output));
   }
   return false;

@@ -353,8 +353,8 @@ Sweep read_sweep(const std::filesystem::path& path, const std::vector<Override>&
   check_metric(schema.origin("metric"), "metric", sweep.metric, keys.direction, diagnostics);
   if (!keys.recipe.empty() && !std::filesystem::is_regular_file(sweep.recipe)) {
     diagnostics.error(schema.origin("recipe"), "recipe",
-                      fmt::format("expected a file, got {}. Paths are relative to the current "
-                                  "folder, {}",
+                      fmt::format("expected an existing file, got {}. Paths are relative to the "
+                                  "current folder, {}",
                                   keys.recipe, std::filesystem::current_path().string()));
   }
   const AxisProduct product(axes, keys.zip, diagnostics);

@@ -101,10 +101,10 @@ SweepFile::SweepFile(const Sweep& sweep) : sweep_(sweep), path_(sweep.folder / "
 
 void SweepFile::check() const {
   if (facts_.at(kRecipeHash) != recipe_hash(sweep_.recipe)) {
-    throw ConfigError(
-        fmt::format("{}: expected the recipe that the results in {} belong to, got {}, which is "
-                    "another recipe or has changed since then. Set `folder` to another folder",
-                    sweep_.path.string(), sweep_.folder.string(), sweep_.recipe.string()));
+    throw ConfigError(fmt::format(
+        "{}: expected the recipe that the results in {} belong to, got {}, which is "
+        "another recipe or was changed after the grid was started. Set `folder` to another folder",
+        sweep_.path.string(), sweep_.folder.string(), sweep_.recipe.string()));
   }
   const ordered_json plugins = plugins_of(sweep_);
   for (const auto& [plugin, hash] : plugins.items()) {

@@ -53,9 +53,9 @@ Arguments make_arguments() {
       "at-once", po::value<std::int64_t>()->default_value(1),
       "number of training runs at the same time; each uses an equal share of the GPUs and cores")(
       "project", po::value<std::string>()->value_name("CARD"),
-      "instead of training, estimate the minutes on a card with a cost model; a100_40gb, "
-      "a100_80gb, h100, h200 or v100; written to projection.md and projection.json")(
-      "dry-run", kDryRunHelp)("status", kStatusHelp)("json", kJsonHelp)(
+      "instead of training, estimate with a cost model how long training takes on a GPU; "
+      "a100_40gb, a100_80gb, h100, h200 or v100; the estimates are written to projection.md and "
+      "projection.json")("dry-run", kDryRunHelp)("status", kStatusHelp)("json", kJsonHelp)(
       "retry-failed", kRetryFailedHelp)("program", po::value<std::string>()->value_name("FILE"),
                                         kProgramHelp);
   arguments.take_keys({});

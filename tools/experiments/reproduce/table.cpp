@@ -234,7 +234,8 @@ TableLists read_top(const ConfigNode& top, ResultTable& table, Diagnostics& diag
   Schema schema;
   schema.add("title", &table.title, "what the table is about").required();
   schema.add("sources", &lists.sources, "where the published figures come from");
-  schema.add("train_images", &table.train_images, "training images of the published runs").min(0);
+  schema.add("train_images", &table.train_images, "number of training images in the published runs")
+      .min(0);
   schema.add("rows", &lists.rows, "training runs of the table").required();
   schema.add("others", &lists.others, "figures of other systems");
   schema.add("curves", &lists.curves,

@@ -16,13 +16,6 @@ using nlohmann::ordered_json;
 
 constexpr auto kRedrawEvery = std::chrono::milliseconds(500);
 
-/// `0.7376`, or `-` if a figure is missing or was not finite.
-std::string figure_text(const ordered_json& figures, const std::string& key) {
-  const auto found = figures.find(key);
-  if (found == figures.end() || !found->is_number()) return "-";
-  return fmt::format("{}", found->get<double>());
-}
-
 /// Whether the trial failed because of its recipe or program, so that every trial would fail.
 bool is_fatal(const ordered_json& record) {
   return classify_exit(record.value("exit_code", 0), record.value("signal", 0)) ==
@@ -102,7 +95,8 @@ void PoolDisplay::ended(const Trial& trial, const ordered_json& record) {
   const std::string status = record.at("status");
   std::string text = fmt::format("[{}/{}] {}: ", results, trials_.size(), trial.id);
   if (status == "done") {
-    text += fmt::format("done, {} {}", metric_, figure_text(record.at("figures"), metric_));
+    text += fmt::format("done, {} {}", metric_,
+                        figure_text(record.at("figures").value(metric_, ordered_json()), metric_));
   } else if (status == "waiting" && !record.value("failure", false) && !is_fatal(record)) {
     text += "interrupted";
   } else {

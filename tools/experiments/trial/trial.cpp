@@ -196,4 +196,8 @@ std::string format_figure(double value, std::string_view figure) {
   return std::abs(value) >= 1000 ? fmt::format("{:.0f}", value) : fmt::format("{:.4g}", value);
 }
 
+std::string figure_text(const nlohmann::ordered_json& value, std::string_view figure) {
+  return value.is_number() ? format_figure(value.get<double>(), figure) : "-";
+}
+
 }  // namespace precast::tools

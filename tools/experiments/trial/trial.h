@@ -108,5 +108,7 @@ enum class TrialOutcome {
 /// as a loss or images per second, are rounded to integers if they are at least 1000, otherwise to
 /// four significant digits.
 [[nodiscard]] std::string format_figure(double value, std::string_view figure);
+/// The same for a value from JSON; `-` if it is not a number.
+[[nodiscard]] std::string figure_text(const nlohmann::ordered_json& value, std::string_view figure);
 
 }  // namespace precast::tools

@@ -9,8 +9,10 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "framework/core/archive/zip_file.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "tests/support/bytes.h"
 #include "tests/support/paths.h"
 
 namespace precast::test {
@@ -110,6 +112,24 @@ std::vector<std::string> golden_names() {
   }
   std::ranges::sort(names);
   return names;
+}
+
+void write_training_checkpoint(const std::filesystem::path& path,
+                               const std::vector<std::string>& keys) {
+  using namespace std::string_literals;
+  std::string pickle = "\x80\x02}";
+  ZipWriter zip(path);
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    pickle += "U"s + static_cast<char>(keys[i].size()) + keys[i] +
+              "}U\x01wctorch._utils\n_rebuild_tensor_v2\n((U\x07storagectorch\nFloatStorage\n" +
+              "U\x01" + std::to_string(i) + "U\x03" + "cpuK\1tQK\0(K\1t(K\1t\x89"s +
+              "ccollections\nOrderedDict\n)RtRss";
+    const std::string number(sizeof(float), static_cast<char>('a' + i));
+    zip.add(fmt::format("archive/data/{}", i), bytes_of(number));
+  }
+  pickle += ".";
+  zip.add("archive/data.pkl", bytes_of(pickle));
+  zip.finish();
 }
 
 void expect_refused_at_every_cut(

@@ -28,6 +28,11 @@ namespace precast::test {
 [[nodiscard]] std::vector<std::byte> golden_file(const std::string& name);
 [[nodiscard]] std::vector<std::string> golden_names();
 
+/// Writes a file like torch.save of a dict with a dict of one tensor under each key: `w`, one
+/// float32, whose bytes are all `a` under the first key, `b` under the second, and so on.
+void write_training_checkpoint(const std::filesystem::path& path,
+                               const std::vector<std::string>& keys);
+
 /// Calls `parse` on `file` cut at every length: each cut must give a CheckpointError.
 void expect_refused_at_every_cut(
     std::span<const std::byte> file,

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "framework/core/archive/weights_file.h"
@@ -162,6 +163,22 @@ TEST_F(HostileTensor, IsRefusedWhereACallHidesInTheCheckpoint) {
   EXPECT_THAT(problem_of("\x80\x02"
                          "cposix\nsystem\nX\x04\0\0\0true\x85R."s),
               Names("'posix.system'"));
+}
+
+TEST(TorchZip, NamesTheAveragesThatATrainingCheckpointAlsoContains) {
+  const test::TemporaryFolder folder;
+  const auto read = [&](const std::vector<std::string>& keys) {
+    test::write_training_checkpoint(folder / "w.pt", keys);
+    const WeightsFile file = load_weights(folder / "w.pt");
+    EXPECT_EQ(file.records().size(), 1U);
+    EXPECT_EQ(file.records().at(0).name, "w");
+    return std::tuple(file.weights_key(), file.averages_key(),
+                      static_cast<char>(file.records().at(0).bytes[0]));
+  };
+  EXPECT_EQ(read({"state_dict", "state_dict_ema"}),
+            std::tuple("state_dict", "state_dict_ema", 'a'));
+  EXPECT_EQ(read({"model_ema", "model"}), std::tuple("model", "model_ema", 'b'));
+  EXPECT_EQ(read({"state_dict"}), std::tuple("", "", 'a'));
 }
 
 TEST(TorchZip, RefusesOtherZipFiles) {

@@ -144,6 +144,13 @@ TEST_F(GridTest, TrainsEveryCombinationAndRanksThemOverSeeds) {
   EXPECT_EQ(ranking[0].at("count"), 2);
 }
 
+TEST_F(GridTest, AFinishedTrialIsShownWithItsRoundedMetric) {
+  write_sweep("axes: {fake.quality: [0.123456789]}");
+  const ChildResult run = grid();
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_THAT(run.errors, Names("top_1 0.1235"));
+}
+
 TEST_F(GridTest, TrialsRunWithoutALoaderThatCannotStart) {
   write_sweep("axes: {fake.quality: [0.2, 0.8, 0.3, 0.4]}\nset: {training.seed: 7}",
               ", share_loader: true");

@@ -9,6 +9,7 @@
 #include "framework/core/file_lock.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
+#include "tools/experiments/trial/trial.h"
 
 namespace precast::tools {
 namespace {
