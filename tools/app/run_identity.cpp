@@ -203,7 +203,9 @@ ordered_json resumable_part(const ordered_json& identity) {
     if (key == "model.in_channels" && value == 3) continue;
     const auto renamed = now.find(key);
     if (renamed != now.end()) {
-      part[renamed->second] = value == "" ? ordered_json::array() : ordered_json::array({value});
+      part[renamed->second] = value.is_string() && value.get_ref<const std::string&>().empty()
+                                  ? ordered_json::array()
+                                  : ordered_json::array({value});
     } else if (!may_differ_on_resume(key)) {
       part[key] = value;
     }

@@ -72,7 +72,7 @@ SetAxis number_axis(const char* option, std::int64_t low, std::int64_t high, Mem
   };
 }
 
-SetAxis name_axis(const char* option, std::vector<std::string_view> names,
+SetAxis name_axis(const char* option, const std::vector<std::string_view>& names,
                   std::string LoaderSetting::*member) {
   return [=](LoaderSetting& setting, const std::string& text) {
     setting.*member = names[find_name(option, names, text)];

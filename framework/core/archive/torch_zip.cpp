@@ -191,10 +191,10 @@ std::string_view first_with_tensors(const PickleValue& top,
 }
 
 /// @param key where first_with_tensors() found the weights
-const PickleValue& find_weights(const PickleValue& top, std::string_view key,
+const PickleValue* find_weights(const PickleValue& top, std::string_view key,
                                 const std::string& source) {
-  if (!key.empty()) return *top.find(key);
-  if (holds_tensors(top)) return top;
+  if (!key.empty()) return top.find(key);
+  if (holds_tensors(top)) return &top;
   std::vector<std::string> keys;
   for (std::size_t i = 0; top.kind == Kind::dict && i < top.items.size(); i += 2) {
     if (top.items[i]->kind == Kind::text) keys.emplace_back(top.items[i]->text.substr(0, 100));
@@ -301,7 +301,7 @@ TensorArchive parse_torch_zip(std::span<const std::byte> file, const std::string
   check_byte_order(zip, folder);
   const Pickle pickle = parse_pickle(zip.read(folder + std::string(kPickleName)), source);
   const std::string_view weights_key = first_with_tensors(*pickle.top, kWeightKeys);
-  const PickleValue& weights = find_weights(*pickle.top, weights_key, source);
+  const PickleValue& weights = *find_weights(*pickle.top, weights_key, source);
 
   TensorArchive archive;
   archive.averages_key = first_with_tensors(*pickle.top, kAveragedWeightsKeys);
