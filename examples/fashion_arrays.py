@@ -54,8 +54,8 @@ def save(path, **arrays):
 def write_images(arguments, counts, side, make_image, **second):
     """Writes train.npz and val.npz for the command line FOLDER [TRAIN_SAMPLES VAL_SAMPLES].
 
-    make_image(images, labels, rng) returns one sample: side x side grey pixels, and the bytes for a second array, of
-    uint8. The last keyword argument, NAME=SHAPE, is the name of the second array and the shape of a sample in it.
+    make_image(images, labels, rng) returns one sample: side x side grey pixels, and the bytes for a second array of
+    uint8. The keyword argument NAME=SHAPE is the name of the second array and the shape of a sample in it.
     """
     ((name, shape),) = second.items()
     counts = [int(count) for count in arguments[2:]] or counts

@@ -19,8 +19,8 @@ def language_of(path):
 
 
 def pieces(split, max_per_language):
-    """Returns pairs (text, language). A text consists of three non-blank lines, cut to 400 bytes. One file in five is
-    used only for "val", all others only for "train"."""
+    """Returns pairs (text, language), at most `max_per_language` for each language. A text consists of three non-blank
+    lines, cut to 400 bytes. One file in five is used only for "val", all others only for "train"."""
     found = {}
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*")):

@@ -65,7 +65,7 @@ struct Residual : torch::nn::Module {
   std::shared_ptr<Chain> shortcut;
 };
 
-/// One entry of a list of layers while it is built.
+/// One entry of a list of layers, and the chain to which its layer is added.
 struct Entry {
   const ConfigNode& node;
   std::string name;

@@ -43,10 +43,10 @@ struct DescribedOptions {
 /// synchronised batch statistics work as in the other models. The shapes are computed and checked
 /// layer by layer. The output must be [N, classes], or, for masks (TargetKind::class_mask), [N,
 /// classes, H, W]. For TargetKind::values, the output may also be images of any shape; without
-/// targets, it may have any shape. If `num_classes` is 1, the number of classes is not known yet,
-/// and the number of outputs is not checked.
+/// targets, it may have any shape. If `num_classes` is 1, the number of outputs is not checked,
+/// because 1 is also the value before the dataset has been read.
 /// @throws ConfigError with the position of the layer if a layer is unknown, its options are wrong,
-/// or shapes do not match; also for `num_classes` below 1.
+/// or shapes do not match; also for `num_classes` below 1, and if `layers` is not a list or empty.
 [[nodiscard]] std::unique_ptr<Model> make_described(const ModelSpec& spec,
                                                     const DescribedOptions& options);
 

@@ -224,7 +224,8 @@ struct ResNet : torch::nn::Module {
   }
 
   /// Draws the convolutions' initial weights as torchvision does, and applies `options`. Call after
-  /// every layer has drawn its default weights; the linear layer keeps them.
+  /// every layer has drawn its default weights. The linear layer keeps its default weights; with
+  /// log_bias, its biases are replaced.
   void initialise(const ResNetOptions& options) {
     for (const auto& module : modules(/*include_self=*/false)) {
       if (auto* conv = module->template as<torch::nn::Conv2dImpl>())

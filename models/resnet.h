@@ -24,8 +24,8 @@ struct ResNetShape {
   std::int64_t width_per_group = 64;
 };
 
-/// model.params of the residual networks. They are set by the methods of the same names and by
-/// bce_loss.
+/// model.params of the residual networks. Normally, the method bce_loss sets log_bias, and the
+/// methods of the same names set the others.
 struct PRECAST_API ResNetOptions {
   /// The weights of the last norm of each block start at 0, so that the block starts as the
   /// identity (Goyal et al., 2017).

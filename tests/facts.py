@@ -48,8 +48,8 @@ def is_prose(text):
 
 
 def literals(source, token, start=0, depth=None):
-    """Yields (offset, text) of each literal from `start` to the end of the parenthesis that is open there. Joins
-    adjacent literals. Yields the end as (offset, None)."""
+    """Yields (offset, text) of each literal from `start` on; adjacent literals are joined. With `depth` 1, `start` is
+    just after an opening parenthesis: stops at the closing one and yields its end as (offset, None)."""
     at, text, behind = None, None, start
     for found in token.finditer(source, start):
         if found[0] == "(" and depth is not None:

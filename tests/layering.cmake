@@ -133,7 +133,7 @@ foreach(source IN LISTS sources)
   endforeach()
 endforeach()
 
-# The position in the table of `folder`, or of the folder that it is in; empty if the table has neither.
+# The position in the table of `folder` or of the nearest folder that contains it; empty if the table has none of them.
 function(row_of folder out)
   set(row "")
   while(row STREQUAL "" AND NOT folder STREQUAL "")

@@ -1,5 +1,6 @@
-# Plants one violation of each kind in a sample tree and expects layering.cmake to name it. Without a
-# violation, it must not complain:  cmake -DCHECK=<layering.cmake> -DSCRATCH=<folder> -P tests/layering_test.cmake
+# Plants one violation of each kind in a sample tree and expects an error of layering.cmake that names it. Without a
+# violation, there must be no error:
+#   cmake -DCHECK=<layering.cmake> -DSCRATCH=<folder> -P tests/layering_test.cmake
 cmake_minimum_required(VERSION 3.25)
 
 function(check outcome)  # runs layering.cmake on the tree; sets `code` to its exit code and ${outcome} to its output

@@ -2,9 +2,10 @@
 """Finds phrases that read like a translation in Markdown, comments and strings (CONTRIBUTING.md, "Words").
 
 usage: words.py FILE...
-Fails if README.md has any, or if all files together have more than 8 per 1,000 lines of prose. Prose is
-every line of Markdown, and every line of code with at least three words in a comment, in a string (C++,
-Python) or in a here-document (shell). With --list, it prints each line with such a phrase.
+Fails if the file README.md of the current folder has any, or if all files together have more than 8 per 1,000
+lines of prose. Prose is every line of Markdown that is not empty, every line of code with a comment, and every
+line with at least three words in a string (C++, Python) or in a here-document (shell). Comments of C++ with
+fewer than three words do not count. With --list, it prints each line with such a phrase.
 """
 import argparse
 import io

@@ -130,7 +130,8 @@ configure() {
   local fresh=()
   if [[ -f $folder/.options ]]; then
     fresh=(--fresh)
-    say "the build options have changed: everything that depends on them is compiled again"
+    # quickstart empties the file after a build that is only a part of its own.
+    [[ ! -s $folder/.options ]] || say "the build options have changed: everything that depends on them is compiled again"
   fi
   if ! logged "$folder/configure.log" cmake "${fresh[@]}" -S "$ROOT" -B "$folder" -G Ninja "$@"; then
     die "$EXIT_ENVIRONMENT" "CMake could not configure $folder" "read the lines above; if compilers or libraries have changed, remove the folder: rm -r '$folder'"

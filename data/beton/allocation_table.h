@@ -28,8 +28,8 @@ class AllocationTable {
   /// @param metadata_end   the first byte where a blob may be.
   /// @param location          the file's name, for messages.
   /// @throws DataError if the table's size is not a multiple of 24 bytes, or for an entry that
-  /// belongs to an unknown sample, is outside [metadata_end, header.table_offset), crosses a page
-  /// boundary, or overlaps another entry.
+  /// belongs to an unknown sample, or for a non-empty entry that is outside [metadata_end,
+  /// header.table_offset), crosses a page boundary or overlaps another entry.
   AllocationTable(std::span<const std::byte> table, const BetonHeader& header,
                   std::uint64_t metadata_end, const std::string& location);
 

@@ -23,9 +23,9 @@ class BlobIndex {
   BlobIndex(const BetonMetadata& metadata, const AllocationTable& table,
             const std::string& location);
 
-  /// Whether the field's blobs are known.
+  /// Whether the field's values are blobs whose pointers are known.
   [[nodiscard]] bool has_blobs(std::size_t field) const { return !sizes_[field].empty(); }
-  /// Size of a blob in bytes; 0 if there is none.
+  /// Size of a blob in bytes; 0 if there is none or if its pointer is unknown.
   [[nodiscard]] std::uint64_t bytes(std::uint64_t sample, std::size_t field) const {
     return sizes_[field].empty() ? 0 : sizes_[field][sample];
   }

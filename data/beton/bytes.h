@@ -26,9 +26,9 @@ enum class BlobAccess {
   on_disk_direct,
 };
 
-/// The bytes of a .beton file that is mapped, on disk, in memory, or on a server. Spans stay valid
-/// as long as this object exists, even after it is moved; if the file is on disk, load()
-/// invalidates the spans that available() has returned.
+/// The bytes of a .beton file that is mapped, on disk, in memory, or on a server. The spans that
+/// available() returns stay valid as long as this object exists, even after it is moved; if the
+/// file is on disk, load() invalidates them.
 class BetonBytes {
  public:
   /// @throws IoError if the file cannot be opened.
@@ -62,7 +62,7 @@ class BetonBytes {
                                                 std::vector<std::byte>& memory) const;
   /// Number of bytes that load() has copied into memory.
   [[nodiscard]] std::uint64_t memory_bytes() const { return head_.size(); }
-  /// Makes disk() bypass the page cache from now on.
+  /// Makes disk() bypass the page cache from now on. Only for a file on disk.
   void enable_direct_io() { disk_->enable_direct_io(); }
 
  private:

@@ -24,7 +24,7 @@ struct ArrayFormat {
 /// type is unknown.
 [[nodiscard]] PRECAST_API std::uint64_t dtype_bytes(std::string_view dtype);
 
-/// `[3, 5] of <f4`.
+/// Returns the format as text, such as `[3, 5] of <f4`.
 [[nodiscard]] PRECAST_API std::string describe(const ArrayFormat& format);
 
 /// Bytes of one array. @throws DataError prefixed with `location` for an unknown element type, no
@@ -32,9 +32,10 @@ struct ArrayFormat {
 [[nodiscard]] PRECAST_API std::uint64_t array_bytes(const ArrayFormat& format,
                                                     const std::string& location);
 
-/// Convert to and from the arguments of a field descriptor (kFieldArgumentsBytes). @throws
-/// DataError prefixed with `location`: array_arguments() for formats that array_bytes() rejects,
-/// parse_array_arguments() for a description that is not a plain type and for an empty shape. @{
+/// Convert to and from the arguments of a field descriptor, which have kFieldArgumentsBytes bytes.
+/// @throws DataError prefixed with `location`: array_arguments() for formats that array_bytes()
+/// rejects, parse_array_arguments() for a description that is not a plain type and for an empty
+/// shape. @{
 [[nodiscard]] PRECAST_API std::vector<std::byte> array_arguments(const ArrayFormat& format,
                                                                  const std::string& location);
 [[nodiscard]] PRECAST_API ArrayFormat parse_array_arguments(const std::byte* arguments,

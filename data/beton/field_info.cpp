@@ -60,8 +60,8 @@ FieldLayout custom_layout(const FieldInfo& field, const BetonOptions& options,
       field.name, location));
 }
 
-/// Sets the members of `field` that depend on its descriptor's arguments. @param arguments
-/// kFieldArgumentsBytes.
+/// Sets the members of `field` that depend on its descriptor's arguments. @param arguments points
+/// to kFieldArgumentsBytes bytes.
 void read_arguments(const std::byte* arguments, const BetonOptions& options,
                     const std::string& location, FieldInfo& field) {
   const std::string here = fmt::format("{} ('{}')", location, field.name);

@@ -25,7 +25,7 @@ struct FieldInfo {
   FieldLayout layout = {};
   /// The tag of a bytes or custom field, if the field has one.
   FieldTag tag = {};
-  /// custom: the arguments of its descriptor (kFieldArgumentsBytes); else empty.
+  /// custom: the kFieldArgumentsBytes bytes of the arguments in its descriptor; else empty.
   std::vector<std::byte> arguments = {};
   /// ndarray and tensor: numpy's type string, such as `<f4`; else empty.
   std::string dtype;

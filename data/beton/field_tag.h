@@ -34,7 +34,7 @@ struct FieldTag {
   std::size_t channels = 0;
   /// ragged: 1 to 32.
   std::size_t dims = 0;
-  /// custom.
+  /// custom: the layout of the metadata.
   FieldLayout layout = {};
 
   bool operator==(const FieldTag&) const = default;
@@ -47,8 +47,9 @@ struct FieldTag {
 /// ConfigError for a tag with an invalid layout, dtype or number of channels or dimensions.
 PRECAST_API void put_tag(const FieldTag& tag, std::vector<std::byte>& arguments);
 
-/// Reads the tag from a descriptor's arguments (kFieldArgumentsBytes). Returns Kind::none if there
-/// is no tag or its kind is unknown. @throws DataError prefixed with `location` for a damaged tag.
+/// Reads the tag from a descriptor's arguments, which have kFieldArgumentsBytes bytes. Returns a
+/// tag of Kind::none if there is no tag or if its kind is unknown. @throws DataError prefixed with
+/// `location` for a damaged tag.
 [[nodiscard]] PRECAST_API FieldTag parse_tag(const std::byte* arguments,
                                              const std::string& location);
 
@@ -59,8 +60,8 @@ PRECAST_API void put_tag(const FieldTag& tag, std::vector<std::byte>& arguments)
 [[nodiscard]] PRECAST_API std::span<const std::byte> shaped_elements(
     const FieldTag& tag, std::span<const std::byte> blob, std::vector<std::uint64_t>& extents);
 
-/// The inverse of shaped_elements(). @param blob overwritten. @throws DataError if an image has no
-/// pixels or a side above 2^32 - 1.
+/// The inverse of shaped_elements(). @param blob is overwritten with the bytes to store. @throws
+/// DataError if an image has no pixels or a side above 2^32 - 1.
 PRECAST_API void store_shaped(const FieldTag& tag, std::span<const std::uint64_t> extents,
                               std::span<const std::byte> elements, std::vector<std::byte>& blob);
 

@@ -7,6 +7,7 @@
 
 #include "data/beton/json_text.h"
 #include "data/beton/reader.h"
+#include "framework/core/dump_json.h"
 #include "framework/core/error.h"
 
 namespace precast::data {
@@ -64,7 +65,7 @@ void check_utf8(const std::string& field, const std::vector<std::string>& names)
 std::string file_info_text(const FileInfo& info, std::size_t max_bytes) {
   for (const auto& [field, names] : info.classes) check_utf8(field, names);
   const Json json = {{"classes", info.classes}, {"written", info.written}};
-  std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string text = dump_json(json);
   if (text.size() > max_bytes) {
     throw ConfigError(
         fmt::format("class names: expected at most {} bytes, including the options of the command "

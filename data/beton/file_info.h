@@ -16,7 +16,7 @@ class BetonReader;
 
 /// Information about a .beton file, stored in it as JSON next to the checksums (sums.h).
 struct FileInfo {
-  /// The names of the values 0, 1, 2 ... of each int field, by field name.
+  /// The names of the values 0, 1, 2 ... of int fields, by field name.
   std::map<std::string, std::vector<std::string>> classes;
   /// How the file was written: the program's version and the options of its command, by name.
   std::map<std::string, std::string> written;
@@ -42,7 +42,7 @@ struct CommonNames {
   std::vector<std::string> names;
   /// Index of a file without names, if another file has names.
   std::optional<std::size_t> nameless;
-  /// The indices of two files that give the same label different names.
+  /// The indices of two files, and a label that has different names in them.
   struct Conflict {
     std::size_t file = 0;
     std::size_t other = 0;
@@ -51,11 +51,12 @@ struct CommonNames {
   std::optional<Conflict> conflict;
 };
 
-/// @param files the class names of each file, by label; at least one file.
+/// Compares the class names of one int field in several files. @param files the class names of each
+/// file, indexed by label; at least one file.
 [[nodiscard]] PRECAST_API CommonNames common_names(std::span<const std::vector<std::string>> files);
 
-/// The FileInfo stored in a file; empty if the file has no checksums. For several files: the class
-/// names that they have in common. Parses the text on every call.
+/// The FileInfo stored in a file; empty if the file has no checksums. For several files: only class
+/// names, for each field those that common_names() returns. Parses the text on every call.
 [[nodiscard]] PRECAST_API FileInfo file_info_of(const BetonReader& reader);
 /// The name of each value of an int field; empty if none are stored.
 [[nodiscard]] PRECAST_API std::vector<std::string> class_names_of(const BetonReader& reader,

@@ -33,7 +33,7 @@ class JoinedFiles {
   [[nodiscard]] bool empty() const { return parts_.empty(); }
 
  protected:
-  /// At least one file.
+  /// Sorted by `begin`.
   [[nodiscard]] const std::vector<Part>& parts() const { return parts_; }
   /// The file that contains byte `offset` or, if that byte is in a gap, the file before the gap.
   [[nodiscard]] const Part& at(std::uint64_t offset) const {

@@ -53,18 +53,19 @@ struct RecordLayout {
 /// Parses the layout of a custom field as a user writes it: `BYTES:ALIGNMENT`, such as `16:8`, or
 /// `BYTES:ALIGNMENT:POINTER`, where POINTER is the offset, within the metadata, of the pointer to
 /// the large value. @param location says in messages where the text comes from. @throws ConfigError
+/// for any other text.
 [[nodiscard]] PRECAST_API FieldLayout parse_field_layout(std::string_view text,
                                                          std::string_view location);
-/// Parses a `NAME=LAYOUT` and adds it to `layouts`. @param location the option or key, for
+/// Parses `NAME=LAYOUT` and adds the layout to `layouts`. @param location the option or key, for
 /// messages.
-/// @throws ConfigError, also for a name that already has a layout
+/// @throws ConfigError for any other text, and for a name that already has a layout.
 PRECAST_API void add_field_layout(std::string_view text, std::string_view location,
                                   std::map<std::string, FieldLayout>& layouts);
 /// Formats a layout as text that parse_field_layout() accepts.
 [[nodiscard]] std::string layout_text(const FieldLayout& layout);
 
-/// Whether numpy could have produced this layout: 1 to 65536 bytes, an alignment of 1, 2, 4, 8 or
-/// 16, and the pointer, if there is one, inside the metadata.
+/// Whether the layout has 1 to 65536 bytes, an alignment of 1, 2, 4, 8 or 16, and its pointer, if
+/// there is one, inside the metadata.
 [[nodiscard]] PRECAST_API bool is_valid(const FieldLayout& layout);
 
 }  // namespace precast::data

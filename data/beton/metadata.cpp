@@ -98,10 +98,10 @@ void BetonMetadata::check_extents(const BetonBytes& file) const {
                     file.location(), header_.num_samples, record_bytes_, begin_, file.size()));
   }
   if (header_.table_offset < end || header_.table_offset > file.size()) {
-    throw DataError(fmt::format(
-        "{}: header: expected an allocation table from byte {} to {}, got one at {}. The file is "
-        "truncated, or its header is damaged",
-        file.location(), end, file.size(), header_.table_offset));
+    throw DataError(
+        fmt::format("{}: header: expected an allocation table that begins between bytes {} and {}, "
+                    "got {}. The file is truncated, or its header is damaged",
+                    file.location(), end, file.size(), header_.table_offset));
   }
 }
 

@@ -22,9 +22,9 @@ struct BetonLimits {
 /// sample.
 class BetonMetadata {
  public:
-  /// Loads these parts, and checks that descriptors, records and allocation table are inside the
-  /// file, in this order. Keeps a pointer to the bytes of `file`. @throws DataError; ConfigError
-  /// for wrong `options`.
+  /// Loads these parts, checks the header and the descriptors, and checks that descriptors, records
+  /// and allocation table are inside the file, in this order. Keeps a pointer to the bytes of
+  /// `file`. @throws DataError; ConfigError for wrong `options`.
   BetonMetadata(BetonBytes& file, const BetonLimits& limits, const BetonOptions& options);
 
   [[nodiscard]] const BetonHeader& header() const { return header_; }

@@ -39,12 +39,14 @@ struct ImageRecord {
 /// and 4 bytes of memory per sample and blob field), so reading a sample cannot access anything
 /// outside the file. If the file has checksums (inside, or in FILE.sum next to it), opening checks
 /// header, fields, metadata and table against them; check_value() checks values. Immutable and
-/// thread-safe. Spans stay valid as long as the reader or a copy of it exists. Functions throw
-/// std::logic_error for an index out of range or a field of the wrong type.
+/// thread-safe. Spans stay valid as long as the reader or a copy of it exists. The functions that
+/// return values of samples throw std::logic_error for an index out of range or a field of the
+/// wrong type.
 ///
 /// A path `http://...` or `https://...` is a file on a server. The constructor fetches header,
-/// metadata, checksums and table into a copy on disk (RemoteFile); a value is fetched when it is
-/// first used. Accessing a value can then also throw IoError, and DataError for a wrong checksum.
+/// metadata, checksums and table into a copy on disk (RemoteFile); a large value is fetched when it
+/// is first used. Accessing such a value can then also throw IoError, and DataError for a wrong
+/// checksum.
 ///
 /// Several files with the same fields can be read as one dataset: the samples of the second file
 /// follow the samples of the first, and so on, as in the file that `precast merge` writes. Offsets
@@ -52,10 +54,10 @@ struct ImageRecord {
 /// header().page_bytes.
 class PRECAST_API BetonReader {
  public:
-  /// @throws IoError if the file cannot be opened; DataError naming file, location, what was
-  /// expected and what was found if the content is wrong or truncated, or if the writer was killed
-  /// before it had finished; ConfigError for wrong `options`, or a URL with `access` other than
-  /// mapped.
+  /// @throws IoError if the file cannot be opened or read; DataError naming file, location, what
+  /// was expected and what was found if the content is wrong or truncated, or if the writer was
+  /// killed before it had finished; ConfigError for wrong `options`, or a URL with `access` other
+  /// than mapped.
   explicit BetonReader(const std::filesystem::path& path, BlobAccess access = BlobAccess::mapped,
                        const BetonOptions& options = {});
   /// Reads a file in memory. @param bytes must outlive the reader. @param path only for messages;
@@ -83,11 +85,12 @@ class PRECAST_API BetonReader {
 
   /// The path of the file. For several files: their paths, separated by commas, for messages.
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-  /// The whole file. Not for on_disk access, and only for a single file.
+  /// The whole file; for a file on a server, bytes that have not been fetched are 0. Only for a
+  /// single file that is mapped or in memory.
   [[nodiscard]] std::span<const std::byte> bytes() const;
   /// Size of the file, or the sum of the sizes of several.
   [[nodiscard]] std::uint64_t file_bytes() const;
-  /// The file to read blobs from, or null if they are mapped or in memory.
+  /// The files to read blobs from, or null if the blobs are mapped or in memory.
   [[nodiscard]] const DiskFiles* disk() const { return disk_.empty() ? nullptr : &disk_; }
   /// The mappings, or null.
   [[nodiscard]] const MappedFiles* mapping() const {
@@ -161,7 +164,7 @@ class PRECAST_API BetonReader {
   /// @param window as above.
   [[nodiscard]] std::span<const std::byte> blob(std::uint64_t sample, std::size_t field,
                                                 const FileWindow& window = {}) const;
-  /// Size of blob(); 0 for a number. A field with a size above 0 has a blob_offset().
+  /// Size of blob(); 0 for a number. A value with a size above 0 has a blob_offset().
   [[nodiscard]] std::uint64_t blob_bytes(std::uint64_t sample, std::size_t field) const {
     const LocalSample at = to_local(sample);
     return at.part.file->blobs.bytes(at.sample, field);

@@ -96,7 +96,8 @@ std::vector<std::uint64_t> merged_pages(const BetonReader& reader) {
   const std::uint64_t page_bytes = reader.header().page_bytes;
   const std::uint64_t values_begin = kHeaderBytes + reader.fields().size() * kFieldBytes +
                                      reader.size() * record_bytes(reader.fields());
-  // A merged file has checksums; its values therefore follow the records without a gap.
+  // A merged file has checksums; its first values may therefore be in the page in which the records
+  // end.
   std::uint64_t page = values_begin / page_bytes;
   std::uint64_t used = values_begin % page_bytes;
   std::vector<std::uint64_t> pages(reader.size());

@@ -18,7 +18,8 @@ PRECAST_API void check_same_fields(const BetonReader& first, const BetonReader& 
                                                                         std::size_t field);
 
 /// The page size for a copy of these files: the largest page size among them, or a larger power of
-/// two if a sample would not fit because precast stores an empty value as one byte.
+/// two (up to kMaxPageBytes) if a sample would not fit because precast stores an empty value as one
+/// byte.
 [[nodiscard]] PRECAST_API std::uint64_t copy_page_bytes(
     const std::vector<const BetonReader*>& files);
 

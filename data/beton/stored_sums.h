@@ -41,7 +41,7 @@ class StoredSums {
   std::uint64_t embedded_bytes_ = 0;
 };
 
-/// Number of fields before `field` that have values in pages.
+/// Number of fields before `field` that have a pointer (FieldInfo::has_pointer()).
 [[nodiscard]] std::size_t value_fields_before(const BetonMetadata& metadata, std::size_t field);
 
 /// Hashes the parts that the checksums' trailer covers. @param table the allocation table's bytes.

@@ -13,15 +13,15 @@
 
 namespace precast::data {
 
-/// precast's additions to FFCV's format: hashes (XXH3-64) of everything that readers use, and a
-/// JSON text. They are stored between the last page and the allocation table, where FFCV's readers
-/// read nothing, or, for a file that another program wrote, in the sidecar FILE.beton.sum.
-/// FORMAT.md describes the layout.
+/// precast's additions to FFCV's format: hashes (XXH3-64) of everything that readers use, except
+/// values of custom fields whose pointer is unknown, and a JSON text. They are stored between the
+/// last page and the allocation table, where FFCV's readers read nothing, or, for a file that
+/// another program wrote, in the sidecar FILE.beton.sum. FORMAT.md describes the layout.
 ///
 ///     hash of each large value u64[samples][value fields], text, trailer
 struct SumsTrailer {
   std::uint64_t samples = 0;
-  /// Number of fields whose values are in pages.
+  /// Number of fields that have a pointer (FieldInfo::has_pointer()).
   std::uint64_t value_fields = 0;
   std::uint64_t info_bytes = 0;
   /// Hash of header and field descriptors.
@@ -43,9 +43,9 @@ inline constexpr std::uint64_t kSumsFlag = 0x31304d5553434250;  // "PBCSUM01"
 
 /// Checks that FILE.sum may be removed. Call before overwriting FILE: a FILE.sum with checksums
 /// will then be removed, but a FILE.sum with other content belongs to the user. @throws ConfigError
-/// if FILE.sum exists and does not contain checksums
+/// if FILE.sum exists, is not empty and does not contain checksums
 PRECAST_API void check_sums_sidecar(const std::filesystem::path& file);
-/// Removes FILE.sum if it exists and contains checksums. @throws IoError
+/// Removes FILE.sum if it exists and contains checksums or is empty. @throws IoError
 PRECAST_API void remove_sums_sidecar(const std::filesystem::path& file,
                                      FileOps& ops = posix_file_ops());
 
@@ -72,7 +72,7 @@ class PRECAST_API RunningHash {
                                                    std::uint64_t value_fields,
                                                    std::uint64_t info_bytes);
 /// @param values the hashes of the large values, [trailer.samples, trailer.value_fields].
-/// @param info   a JSON object; trailer.info_bytes is overwritten by its length.
+/// @param info a JSON object, or empty; trailer.info_bytes is overwritten by its length.
 [[nodiscard]] PRECAST_API std::vector<std::byte> encode_sums(SumsTrailer trailer,
                                                              std::span<const std::uint64_t> values,
                                                              std::string_view info);
@@ -93,7 +93,7 @@ class PRECAST_API FileSums {
 
   [[nodiscard]] bool empty() const { return block_.empty(); }
   [[nodiscard]] const SumsTrailer& trailer() const { return trailer_; }
-  /// @param value_field index among the fields whose values are in pages.
+  /// @param value_field index among the fields that have a pointer.
   [[nodiscard]] std::uint64_t value(std::uint64_t sample, std::size_t value_field) const;
   /// A JSON object, or empty.
   [[nodiscard]] std::string_view info() const;

@@ -14,6 +14,7 @@
 #include "data/c/handles.h"
 #include "data/loader/preload.h"
 #include "framework/core/config/schema.h"
+#include "framework/core/dump_json.h"
 #include "framework/core/error.h"
 
 namespace precast::data::c {
@@ -95,13 +96,12 @@ std::string describe(const BetonReader& reader) {
   for (const auto& [field, names] : file_info_of(reader).classes) classes[field] = names;
   const bool checksums = std::ranges::none_of(
       reader.files(), [](const BetonReader& file) { return file.sums().empty(); });
-  return ordered_json{{"path", reader.path().string()},
-                      {"samples", reader.size()},
-                      {"fingerprint", reader.fingerprint()},
-                      {"checksums", checksums},
-                      {"fields", fields},
-                      {"classes", classes}}
-      .dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  return dump_json(ordered_json{{"path", reader.path().string()},
+                                {"samples", reader.size()},
+                                {"fingerprint", reader.fingerprint()},
+                                {"checksums", checksums},
+                                {"fields", fields},
+                                {"classes", classes}});
 }
 
 void set_data(precast_data_value& value, precast_data_kind kind, std::span<const std::byte> data) {

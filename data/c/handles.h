@@ -26,7 +26,7 @@ struct precast_data_loader : precast::data::c::ProcessBound {
   std::int64_t image_size_px = 0;
   int rank = 0;
   int world = 1;
-  /// Locked during a call.
+  /// Locked during each call that returns a status.
   std::mutex mutex;
   std::string statistics;
 };

@@ -13,6 +13,7 @@
 #include "data/order/pages.h"
 #include "data/transforms/pipeline.h"
 #include "framework/core/config/schema.h"
+#include "framework/core/dump_json.h"
 #include "framework/core/error.h"
 #include "framework/core/log.h"
 #include "framework/core/system.h"
@@ -270,10 +271,8 @@ std::unique_ptr<precast_data_loader> open(const precast_data_dataset& dataset,
   loader->world = static_cast<int>(options.world);
   ordered_json outputs = ordered_json::array();
   for (const Output& output : all_outputs) outputs.push_back(output.name);
-  loader->info = ordered_json{{"outputs", outputs},
-                              {"options", schema.values()},
-                              {"resolved", resolved(reader, options)}}
-                     .dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  loader->info = dump_json(ordered_json{
+      {"outputs", outputs}, {"options", schema.values()}, {"resolved", resolved(reader, options)}});
   return loader;
 }
 
@@ -285,10 +284,12 @@ std::string statistics(const Loader& loader) {
   ordered_json replaced = ordered_json::array();
   for (const precast::ReplacedSample& entry : all.replaced)
     replaced.push_back({{"sample", entry.sample}, {"by", entry.by}, {"error", entry.error}});
-  return ordered_json{{"samples", all.samples},       {"stored_bytes", all.stored_bytes},
-                      {"disk_bytes", all.disk_bytes}, {"seconds_waited", loader.seconds_waited()},
-                      {"workers", workers},           {"replaced", replaced}}
-      .dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  return dump_json(ordered_json{{"samples", all.samples},
+                                {"stored_bytes", all.stored_bytes},
+                                {"disk_bytes", all.disk_bytes},
+                                {"seconds_waited", loader.seconds_waited()},
+                                {"workers", workers},
+                                {"replaced", replaced}});
 }
 
 }  // namespace

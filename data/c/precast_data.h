@@ -218,8 +218,8 @@ PRECAST_DATA_API void precast_data_batch_release(precast_data_batch* batch);
  * channels: 1}}, words: {ragged: {dtype: <i4, dims: 1}}, caption: json, audio: bytes}. The type
  * image has the options of `precast write --image.*`.
  * @param samples maximum number of samples.
- * Options: page_size (8 MiB) in bytes, checksums (true), seed (0), classes ({FIELD: [NAME, ...]}).
- */
+ * Options: page_size (8 MiB) in bytes, checksums (true), seed (0), classes ({FIELD: [NAME, ...]}):
+ * the names of the labels 0, 1, ...; such a field accepts no other labels. */
 PRECAST_DATA_API precast_data_status precast_data_writer_open(const char* path, const char* fields,
                                                               int64_t samples, const char* options,
                                                               precast_data_writer** writer);

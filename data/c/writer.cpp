@@ -21,6 +21,8 @@ struct precast_data_writer : precast::data::c::ProcessBound {
   std::string path;
   std::vector<std::string> names;
   std::vector<std::unique_ptr<precast::data::Field>> fields;
+  /// For each field: the number of its class names; 0: it has none.
+  std::vector<std::size_t> classes;
   std::vector<precast::data::EncodedValue> encoded;
   std::optional<precast::data::BetonWriter> file;
   std::uint64_t samples = 0;
@@ -51,9 +53,9 @@ struct WriterOptions {
     schema.add("classes", &classes,
                "class names of integer fields: {FIELD: [NAME of class 0, NAME of class 1, ...]}");
   }
-  /// Returns `classes`, {FIELD: [NAME, ...]}, as the text that is stored in the file.
-  [[nodiscard]] std::string info(const std::vector<FieldColumn>& columns,
-                                 Diagnostics& diagnostics) const {
+  /// Returns `classes`, {FIELD: [NAME, ...]}, for the file.
+  [[nodiscard]] FileInfo info(const std::vector<FieldColumn>& columns,
+                              Diagnostics& diagnostics) const {
     using Kind = ConfigNode::Kind;
     if (classes.kind != Kind::map && classes.kind != Kind::null) {
       diagnostics.error(classes.origin, "classes",
@@ -82,7 +84,7 @@ struct WriterOptions {
       }
       for (const ConfigNode& name : names.items) info.classes[field].push_back(name.scalar);
     }
-    return info.classes.empty() ? "" : file_info_text(info);
+    return info;
   }
 };
 
@@ -174,9 +176,14 @@ std::unique_ptr<precast_data_writer> open(const char* path, const char* fields,
     const Field& field = *writer->fields.back();
     columns.push_back({entry.key, field.type(), field.arguments()});
   }
+  const FileInfo info = options.info(columns, diagnostics);
+  for (const std::string& name : writer->names) {
+    const auto classes = info.classes.find(name);
+    writer->classes.push_back(classes == info.classes.end() ? 0 : classes->second.size());
+  }
   const BetonLayout layout{.page_bytes = static_cast<std::uint64_t>(options.page_size),
                            .checksums = options.checksums,
-                           .info = options.info(columns, diagnostics)};
+                           .info = info.classes.empty() ? "" : file_info_text(info)};
   diagnostics.throw_if_errors();
   writer->encoded.resize(columns.size());
   writer->limit = static_cast<std::uint64_t>(samples);
@@ -257,6 +264,15 @@ Value value_of(const precast_data_value& value, const Field& field) {
   }
 }
 
+/// @throws DataError if the field has class names and the label is not from 0 to `classes` - 1.
+/// @param classes the number of class names; 0: the field has none
+void check_label(const precast_data_value& value, std::size_t classes) {
+  if (classes == 0 || value.kind != PRECAST_DATA_INTEGER) return;
+  if (value.integer < 0 || static_cast<std::uint64_t>(value.integer) >= classes)
+    throw DataError(fmt::format("expected the label of one of the {} class names, 0 to {}, got {}",
+                                classes, classes - 1, value.integer));
+}
+
 void add(precast_data_writer& writer, std::span<const precast_data_value> values) {
   if (!writer.file)
     throw ConfigError(writer.path + ": expected an open writer, got one that has finished");
@@ -275,6 +291,7 @@ void add(precast_data_writer& writer, std::span<const precast_data_value> values
   for (; i < values.size(); ++i) {
     Field& field = *writer.fields[i];
     try {
+      check_label(values[i], writer.classes[i]);
       field.encode(value_of(values[i], field), writer.samples, writer.encoded[i]);
     } catch (const Error& error) {
       throw Error(location() + error.what(), error.exit_code());

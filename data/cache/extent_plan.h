@@ -50,8 +50,8 @@ struct PRECAST_API ExtentPlan {
 /// `capacity_bytes`, the page whose next use is furthest away is dropped and read again later
 /// (Belady, 1966, "A study of replacement algorithms"). A sample that spans two pages is read
 /// separately.
-/// @param ranges the bytes that each sample of the pass needs, in order. @param file_bytes end of
-/// the last page; no range ends after it.
+/// @param ranges the bytes that each sample of the pass needs, in order. @param file_bytes a
+/// position at or after the end of the last page; no read and no range ends after it.
 [[nodiscard]] PRECAST_API ExtentPlan plan_extents(std::span<const FileRange> ranges,
                                                   std::uint64_t page_bytes,
                                                   std::uint64_t file_bytes,

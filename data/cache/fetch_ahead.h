@@ -46,8 +46,8 @@ class PRECAST_API FetchAhead {
   /// Makes all access to the reader's remote values fail soon, until this object is destroyed.
   /// Workers that wait for a value can then be joined.
   void interrupt();
-  /// Waits until all values have been requested, or until the first failure. @throws the exception
-  /// of that failure, unless it is a DataError, which is thrown on access to the value.
+  /// Waits until all requests are complete, or until the first failure. @throws the exception of
+  /// that failure, unless it is a DataError, which is thrown on access to the value.
   void finish();
 
  private:
@@ -96,9 +96,10 @@ class PRECAST_API FetchAhead {
   std::vector<std::jthread> threads_;
 };
 
-/// Fetches all values of the reader's remote files. Values that arrive damaged are not stored:
-/// access to them throws DataError. @param cancel if it becomes true, the function returns soon and
-/// the other values are not fetched; null: not cancelled. @throws IoError
+/// Fetches all values of the reader's remote files. Values that arrive damaged are not stored: each
+/// access fetches them again, and throws DataError if they are still damaged. @param cancel if it
+/// becomes true, the function returns soon and the other values are not fetched; null: not
+/// cancelled. @throws IoError; DeviceError if a thread cannot be started.
 PRECAST_API void fetch_all(const BetonReader& reader, const std::atomic<bool>* cancel = nullptr);
 
 }  // namespace precast::data

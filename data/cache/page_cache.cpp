@@ -261,7 +261,7 @@ class PageCache::State {
     peak_bytes_ = std::max(peak_bytes_, busy_bytes_ + idle_bytes_);
   }
 
-  /// Makes the extent's memory idle; it is reused after all other idle memory.
+  /// Makes the extent's memory idle, as the most recently used idle memory.
   void retire(std::size_t e) {
     Slot& slot = slots_[e];
     const std::uint64_t capacity = slot.buffer.capacity();

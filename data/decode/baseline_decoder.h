@@ -43,7 +43,8 @@ class PRECAST_API BaselineDecoder {
   std::optional<ImageView> decode(std::span<const std::byte> jpeg, const BaselineHeader& header,
                                   const Rect& region, JpegDct dct, JpegCheckpoints checkpoints,
                                   CheckpointRequest request);
-  /// Like decode(), but returns planes; a grey image has one plane.
+  /// Like decode(), but returns planes. For a grey image, and with `luma_only`, all three are the
+  /// same plane.
   std::optional<PlanarView> decode_planes(std::span<const std::byte> jpeg,
                                           const BaselineHeader& header, const Rect& region,
                                           JpegDct dct, JpegCheckpoints checkpoints,
@@ -114,7 +115,7 @@ class PRECAST_API BaselineDecoder {
   std::array<std::vector<std::uint8_t>, 2> upsampled_;
   Scratch memory_;
   /// The region's pixels, in `memory_`: [height][stride] bytes of RGB. If `as_planes_` is true,
-  /// they are one plane of that size for a grey image, otherwise three.
+  /// they are three planes of that size, or one plane if is_grey().
   std::uint8_t* pixels_ = nullptr;
   std::size_t stride_ = 0;
   bool as_planes_ = false;

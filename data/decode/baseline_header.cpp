@@ -56,7 +56,7 @@ class HeaderParser {
       at += 2 + length;
       if (marker == kStartOfScan) {
         header.scan_begin = at;
-        return read_scan(segment, header) && is_ycc();
+        return read_scan(segment, header) && (header.components == 1 || is_ycc());
       }
       if (!read_segment(marker, segment, header)) return false;
     }
@@ -157,10 +157,10 @@ class HeaderParser {
     return spectrum[0] == 0 && spectrum[1] == 63 && spectrum[2] == 0;
   }
 
-  /// Whether three components mean YCbCr by libjpeg's rules: a JFIF marker determines it, otherwise
-  /// Adobe's marker, otherwise the component ids.
+  /// Whether three components are YCbCr by libjpeg's rules: a JFIF marker means that they are;
+  /// without it, Adobe's marker decides or, if there is none, the component ids. Returns false for
+  /// equal ids, so that libjpeg decodes the image.
   [[nodiscard]] bool is_ycc() const {
-    if (ids_[1] == 0 && ids_[2] == 0) return true;  // grey
     if (ids_[0] == ids_[1] || ids_[1] == ids_[2] || ids_[0] == ids_[2]) return false;
     if (has_jfif_) return true;
     if (adobe_transform_) return *adobe_transform_ == 1;

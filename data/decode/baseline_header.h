@@ -44,10 +44,10 @@ inline constexpr std::array<std::uint8_t, 64> kZigzag = {
     41, 34, 27, 20, 13, 6,  7,  14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23,
     30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63};
 
-/// Reads the markers up to the image data. Returns nothing for all other kinds of JPEG
-/// (progressive, 12 bits, CMYK, RGB, restart markers, sampling other than 4:4:4, 4:2:2 and 4:2:0),
-/// for images with a side below 8 px, which libjpeg may upsample differently, and for irregular
-/// files: libjpeg has to decode or reject these files.
+/// Reads the markers up to the image data. Returns nothing for JPEGs that BaselineHeader cannot
+/// describe (progressive, 12 bits, CMYK, RGB, restart markers, sampling other than 4:4:4, 4:2:2 and
+/// 4:2:0), for images with a side below 8 px, which libjpeg may upsample differently, and for
+/// irregular files: libjpeg has to decode or reject these files.
 [[nodiscard]] PRECAST_API std::optional<BaselineHeader> parse_baseline_header(
     std::span<const std::byte> jpeg);
 

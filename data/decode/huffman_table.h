@@ -18,8 +18,8 @@ class PRECAST_API HuffmanTable {
 
   /// The meaning of a code (T.81, F.1.2), in 32 bits so that it stays in a register. Bits 0-7:
   /// length of code and coefficient together, in bits; 8-15: advance in the block (zeros before the
-  /// coefficient, plus one); 16-23: length of the code alone; 24-31: length of the coefficient. 0:
-  /// the code is longer than the lookup, or does not exist.
+  /// coefficient, plus one; 0 in DC tables); 16-23: length of the code alone; 24-31: length of the
+  /// coefficient. The entry 0 means that the code is longer than the lookup, or does not exist.
   using Entry = std::uint32_t;
   [[nodiscard]] static constexpr unsigned length(Entry entry) { return entry & 0xFFU; }
   [[nodiscard]] static constexpr unsigned advance(Entry entry) { return entry >> 8 & 0xFFU; }
@@ -28,10 +28,10 @@ class PRECAST_API HuffmanTable {
   /// The advance of the symbol that ends a block.
   static constexpr unsigned kEndOfBlock = 96;
 
-  /// Used to skip over a block: describes the symbols (at least one) that kSkipBits bits contain.
-  /// Bits 0-7: length of codes and coefficients together, in bits; 8-15: advance in the block, at
-  /// most kMaxSkipped, plus kEndOfBlock if the last symbol ends the block. kNotSkipped: no symbol
-  /// can be determined, or it takes more than kMaxSkippedBits.
+  /// Used to skip over a block: describes one or more symbols whose codes are in the next kSkipBits
+  /// bits. Bits 0-7: length of codes and coefficients together, in bits; 8-15: advance in the
+  /// block, at most kMaxSkipped, plus kEndOfBlock if the last symbol ends the block. kNotSkipped:
+  /// no symbol can be determined, or the first one takes more than kMaxSkippedBits.
   using SkipEntry = std::uint16_t;
   static constexpr int kSkipBits = 11;
   static constexpr unsigned kMaxSkippedBits = 18;
@@ -56,8 +56,8 @@ class PRECAST_API HuffmanTable {
   [[nodiscard]] const Entry* lookup() const { return lookup_.data(); }
   /// Only for AC tables.
   [[nodiscard]] const SkipEntry* skip_lookup() const { return skip_lookup_.data(); }
-  /// For codes longer than the lookup. @param bits the next 16 bits. @return 0 if the code does not
-  /// exist.
+  /// Finds the entry of a code that is longer than the lookup. @param bits the next 16 bits.
+  /// @return 0 if the code does not exist.
   [[nodiscard]] Entry find_long(std::uint32_t bits) const;
 
  private:

@@ -17,7 +17,8 @@ struct JpegDecoding {
 };
 
 /// A JpegDecoder that uses a dataset's index and, when it decodes a sample for the first time, adds
-/// the sample's checkpoints. Use one decoder per thread; all of them share the index.
+/// the sample's checkpoints, if the index accepts them. Use one decoder per thread; all of them
+/// share the index.
 class IndexedDecoder {
  public:
   explicit IndexedDecoder(const JpegDecoding& decoding)

@@ -47,14 +47,15 @@ class PRECAST_API JpegDecoder {
   /// @throws DataError if the bytes are not a JPEG of that size, or are damaged (including damage
   /// for which libjpeg only warns, such as truncation). Also throws it if decoding could take far
   /// more time or memory than the JPEG's size suggests: for more than kMaxPixels pixels, for
-  /// arithmetic coding, and for a progressive JPEG with more than 200 scans or 256 MiB of
-  /// coefficients (89 megapixels in 4:2:0). Data below the region, and data that is skipped with
-  /// the help of checkpoints, are not checked. After an exception, the decoder can still be used.
+  /// arithmetic coding, and for a JPEG of several scans (such as a progressive one) with more than
+  /// 200 scans or 256 MiB of coefficients (89 megapixels in 4:2:0). Data below the region, and data
+  /// that is skipped with the help of checkpoints, are not checked. After an exception, the decoder
+  /// can still be used.
   ImageView decode(std::span<const std::byte> jpeg, int height, int width, const Rect& region,
                    const JpegCheckpoints& checkpoints = {});
   /// Decodes as above, and also finds the checkpoints, one every `interval` MCUs.
   /// @param found overwritten; empty for an image that libjpeg has to decode or that is damaged
-  /// below the region.
+  /// below the region, or if a checkpoint does not fit into 64 bits.
   ImageView decode(std::span<const std::byte> jpeg, int height, int width, const Rect& region,
                    std::size_t interval, std::vector<std::uint64_t>& found);
 

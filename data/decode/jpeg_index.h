@@ -21,8 +21,8 @@ namespace precast::data {
 /// (BaselineDecoder). An index is either filled sample by sample while an epoch decodes the samples
 /// for the first time, or opened from a sidecar file that `precast index` or `precast write` has
 /// written. All processes on a host share the mapped sidecar; the ranks on a host can also share an
-/// index that grows (share(), join()). Thread-safe, except that add() must not be called during
-/// write().
+/// index that grows (share(), join()). Thread-safe, except for share(), join() and limit(), and
+/// except that add() must not be called during write().
 class PRECAST_API JpegIndex {
  public:
   /// An empty index. @param max_bytes limit for the checkpoints, including memory between them that
@@ -31,7 +31,7 @@ class PRECAST_API JpegIndex {
   /// The index of a dataset of several files. @param files the indexes of the files, in order; not
   /// null.
   explicit JpegIndex(std::vector<std::shared_ptr<JpegIndex>> files);
-  /// Maps a sidecar file; this index does not grow. @throws the errors of JpegSidecar's
+  /// Maps a sidecar file; the returned index does not grow. @throws the errors of JpegSidecar's
   /// constructor.
   [[nodiscard]] static std::unique_ptr<JpegIndex> open(const std::filesystem::path& path,
                                                        const std::string& fingerprint,
@@ -47,13 +47,15 @@ class PRECAST_API JpegIndex {
   void add(std::uint64_t sample, std::span<const std::uint64_t> points);
 
   /// Moves the index, which must be empty, to memory that other processes on the host can use. Call
-  /// share() or join() before any other thread uses the index.
+  /// share(), join() and limit() before any other thread uses the index.
   /// @return the memory's address, for join(); empty if the index cannot grow, or if the system
-  /// cannot share memory.
+  /// cannot share memory. For several files, the addresses of their indexes, each of which may be
+  /// empty.
   [[nodiscard]] std::string share();
   /// Replaces this index, which must be empty, with the index that another process has shared.
   /// @param address the result of share() in that process. @return false if the shared index cannot
-  /// be opened, or if this index cannot grow.
+  /// be opened, or if this index cannot grow; for several files, only if this is so for each of
+  /// them.
   [[nodiscard]] bool join(const std::string& address);
   /// Lowers the size limit of an index that can grow and is not shared.
   void limit(std::uint64_t max_bytes);
@@ -70,9 +72,10 @@ class PRECAST_API JpegIndex {
   /// MCUs between checkpoints in the file that contains `sample`.
   [[nodiscard]] std::size_t interval(std::uint64_t sample) const;
   [[nodiscard]] std::uint64_t samples() const;
-  /// Memory in use, in bytes: what this process has allocated or mapped.
+  /// Memory in use, in bytes: what this process has allocated, the size of a mapped sidecar, or the
+  /// used part of shared memory.
   [[nodiscard]] std::uint64_t bytes() const;
-  /// Upper limit of bytes() for an index that grows.
+  /// Upper limit of bytes(); for an index without a size limit (UINT64_MAX), bytes() itself.
   [[nodiscard]] std::uint64_t max_memory_bytes() const;
 
  private:

@@ -10,9 +10,9 @@
 namespace precast::data {
 
 /// Decodes a region of a JPEG (except CMYK and arithmetic coding) with libjpeg-turbo: transforms
-/// only the needed columns, skips rows above the region, and stops at its last row. Uses fancy
-/// upsampling. The pixels do not depend on what was decoded before. Keeps scratch memory, so use
-/// one decoder per thread.
+/// only the needed columns (all columns if libjpeg smooths block borders), skips the rows above the
+/// region, and stops at the region's last row. Uses fancy upsampling. The pixels do not depend on
+/// what was decoded before. Keeps scratch memory, so use one decoder per thread.
 class LibjpegDecoder {
  public:
   LibjpegDecoder();

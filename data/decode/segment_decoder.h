@@ -37,8 +37,8 @@ class SegmentDecoder {
   explicit SegmentDecoder(LaneShape shape) : shape_(shape) {}
 
   /// @param tables the DC and the AC table of each component.
-  /// @return false for images that are not decoded in lanes: very wide images, and images with
-  /// tables that were not seen before.
+  /// @return false for images that are not decoded in lanes: all images if the shape has no lanes,
+  /// very wide windows, and images with tables that were not seen before.
   bool begin(const SegmentedScan& scan, std::span<const HuffmanTable> tables);
 
   /// Decodes a row of MCUs; call it for all rows of the window, from top to bottom.

@@ -66,9 +66,9 @@ class PRECAST_API HttpClient {
   HttpClient& operator=(const HttpClient&) = delete;
   ~HttpClient();
 
-  /// Requests the version of the file. Call before read(). @throws IoError naming the URL if the
-  /// server does not return the requested range or does not identify the version; NoResponse if it
-  /// cannot be reached.
+  /// Requests the first byte of the file, and returns the file's version, which the response's
+  /// headers contain. Call before read(). @throws IoError naming the URL if the server does not
+  /// return this byte or does not identify the version; NoResponse if nothing at the URL responds.
   const HttpVersion& open();
   /// Call instead of open() if the version is known. read() fails if the server has a different
   /// version.

@@ -59,7 +59,7 @@ class PRECAST_API RemoteFile {
   [[nodiscard]] const MappedFile& mapping() const { return store_->file(); }
   [[nodiscard]] const std::filesystem::path& folder() const { return store_->folder(); }
 
-  /// Fetches the range [begin, end) of header, metadata, table or checksums, unless the copy
+  /// Fetches the range [begin, end), such as the header or the allocation table, unless the copy
   /// contains it. @throws IoError
   void ensure(std::uint64_t begin, std::uint64_t end);
   /// Forgets which ranges ensure(begin, end) has fetched: its next call for a range fetches it
@@ -73,10 +73,10 @@ class PRECAST_API RemoteFile {
   void ensure(const RemoteValue& value) {
     if (!ready_[value.index].load(std::memory_order_acquire)) wait_for(value);
   }
-  /// Fetches values that are next to each other, with one request per run of missing values; leaves
-  /// out values that another thread is fetching. @return the error, or null. A wrong checksum is
-  /// not returned; ensure() reports it. In threads that wait for one of the values, ensure() throws
-  /// the error that is returned here.
+  /// Fetches values that are next to each other, with one request per run of missing values. Leaves
+  /// out values that another thread is fetching; if `values` is a single one, waits for it instead.
+  /// @return the error, or null. A wrong checksum is not returned; ensure() reports it. In threads
+  /// that wait for one of the values, ensure() throws the error that is returned here.
   [[nodiscard]] std::exception_ptr fetch(std::span<const RemoteValue> values);
 
   /// Makes every fetch fail soon, until resume() has been called as often as interrupt(). @{

@@ -57,9 +57,9 @@ class RemoteStore {
   void set_value_hash(std::uint64_t value, std::uint64_t hash) const;
   /// @}
 
-  /// Hashes of a few other ranges: header, metadata, checksums, allocation table. range_hash()
-  /// returns 0 for an unknown range. If the table is full, set_range_hash() does nothing, and the
-  /// range is fetched again the next time. @{
+  /// Hashes of a few other ranges, such as header, metadata, checksums and allocation table.
+  /// range_hash() returns 0 for an unknown range. If the table is full, set_range_hash() does
+  /// nothing, and the range is fetched again the next time. @{
   [[nodiscard]] std::uint64_t range_hash(std::uint64_t begin, std::uint64_t end) const;
   void set_range_hash(std::uint64_t begin, std::uint64_t end, std::uint64_t hash) const;
   void forget_ranges() const;

@@ -34,7 +34,7 @@ int orientation_of(const WebPDemuxer* demuxer) {
   return orientation;
 }
 
-/// Whether a frame's bitstream has the number of pixels that the frame's header states.
+/// Whether a frame's bitstream has the width and height that the frame's header states.
 bool has_size_of(const WebPIterator& frame) {
   WebPBitstreamFeatures found;
   return WebPGetFeatures(frame.fragment.bytes, frame.fragment.size, &found) == VP8_STATUS_OK &&

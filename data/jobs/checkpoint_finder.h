@@ -17,10 +17,10 @@ class CheckpointFinder {
   /// @param interval MCUs from one checkpoint to the next.
   explicit CheckpointFinder(std::size_t interval) : interval_(interval) {}
 
-  /// @param points overwritten; left empty if the image is stored as pixels, if libjpeg has to
-  /// decode the JPEG, if a checkpoint does not fit into 64 bits (ScanCheckpoint::packed()), or if
-  /// the JPEG is damaged. @throws DataError if the top-left pixel cannot be decoded because of
-  /// damage. Damage below the rows that this pixel needs causes no exception.
+  /// @param points is overwritten; empty if the image is stored as pixels, if libjpeg has to decode
+  /// the JPEG, if a checkpoint does not fit into 64 bits (ScanCheckpoint::packed()), or if the JPEG
+  /// is damaged. @throws DataError if the top-left pixel cannot be decoded (JpegDecoder::decode()).
+  /// Damage below the rows that this pixel needs causes no exception.
   void find(const ImageRecord& image, std::vector<std::uint64_t>& points);
   /// Finds the checkpoints of an image before it is written to a file. Does not throw for a damaged
   /// JPEG; the code that decodes the JPEG later reports the error.

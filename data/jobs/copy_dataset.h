@@ -35,9 +35,10 @@ struct DatasetCopy {
   std::size_t label_field = 0;
 };
 
-/// Writes the file. Values are copied as they are stored, except for relabelled ints. Nothing is
-/// decoded, but values are checked against their checksums if the source file has any. Memory use
-/// does not grow with the number of bytes that are copied. @throws the errors of write_dataset().
+/// Writes the file. Values are copied as they are stored, except for relabelled ints. Values are
+/// checked against their checksums, if the source file has any, but are not decoded, except to find
+/// the checkpoints of a requested JPEG index. Memory use does not grow with the number of bytes
+/// that are copied. @throws the errors of write_dataset().
 PRECAST_API WriteSummary copy_dataset(const std::filesystem::path& path, const DatasetCopy& copy,
                                       const WriteOptions& options);
 

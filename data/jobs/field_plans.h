@@ -29,8 +29,8 @@ struct FieldOptions {
 
 /// Returns one plan for each chosen field.
 /// @param chosen the fields of the source, in the source's order, each with the kind to write.
-/// @param first the sample from which a kind reads its description, such as the shape of an array,
-/// if it needs one.
+/// @param first the sample from which a kind reads its description, such as the number of channels,
+/// if the source does not give it.
 /// @param source, registry borrowed; both must outlive the plans. @param options the options of all
 /// fields.
 [[nodiscard]] PRECAST_API std::vector<FieldPlan> plan_fields(const std::vector<SourceField>& chosen,

@@ -23,7 +23,8 @@ struct DamagedJpeg {
 /// The result of indexing.
 struct IndexSummary {
   std::uint64_t jpegs = 0;
-  /// Intact JPEGs without checkpoints, such as those that libjpeg has to decode.
+  /// JPEGs without checkpoints that are not in `damaged`, such as those that libjpeg has to decode,
+  /// or that are damaged only below the rows that the top-left pixel needs.
   std::uint64_t unindexed = 0;
   /// Sorted by sample. These JPEGs have no checkpoints either.
   std::vector<DamagedJpeg> damaged;

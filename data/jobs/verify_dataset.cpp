@@ -51,8 +51,8 @@ class Verifier {
   }
 
  private:
-  /// Removes the names of the sample and the field from the start of a message, because
-  /// DamagedValue stores both separately.
+  /// Removes the names of the file, the sample and the field from the start of a message, because
+  /// DamagedValue stores sample and field separately.
   [[nodiscard]] std::string strip_prefix(std::string_view message, std::uint64_t sample,
                                          std::size_t field) const {
     const std::string text = reader_.sample_text(sample);

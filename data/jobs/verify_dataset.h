@@ -30,10 +30,10 @@ struct VerifySummary {
   bool cancelled = false;
 };
 
-/// Reads every value of a mapped file: compares it with its checksum (if the file has any), decodes
-/// JPEGs completely, treating libjpeg's warnings as errors, parses JSON, and checks the shapes of
-/// arrays. Does not repeat the checks made when a file is opened. @throws DeviceError if a thread
-/// cannot be started.
+/// Reads every large value of a mapped file whose pointer is known: compares it with its checksum
+/// (if the file has any), decodes JPEGs completely, treating libjpeg's warnings as errors, parses
+/// JSON, and checks the shapes in pixels and ragged fields. Does not repeat the checks made when a
+/// file is opened. @throws DeviceError if a thread cannot be started.
 [[nodiscard]] PRECAST_API VerifySummary verify_dataset(const BetonReader& reader,
                                                        const ForEachOptions& options);
 

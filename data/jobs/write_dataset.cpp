@@ -363,8 +363,8 @@ Cancelled::~Cancelled() = default;
 CorruptPolicy corrupt_policy(std::string_view name) {
   if (name == "fail") return CorruptPolicy::fail;
   if (name == "skip") return CorruptPolicy::skip;
-  throw ConfigError(fmt::format("on-corrupt: expected fail or skip, got '{}'. {}", name,
-                                suggest(name, {"fail", "skip"})));
+  throw ConfigError(fmt::format("on-corrupt: expected fail or skip, got '{}'{}", name,
+                                suggest_similar(name, {"fail", "skip"})));
 }
 
 WriteSummary write_dataset(const std::filesystem::path& path, const std::vector<FieldPlan>& fields,

@@ -64,8 +64,8 @@ struct WriteSummary {
   /// Size of the JPEG index; 0 if there is none.
   std::uint64_t index_bytes = 0;
   double seconds = 0;
-  /// Sums over all fields and threads. For a skipped sample, they include the fields before the
-  /// damaged field. With an index, `indexed` counts the JPEGs that have checkpoints.
+  /// Sums over all fields and threads. For a skipped sample, they include what was counted before
+  /// the error. With an index, `indexed` counts the JPEGs that have checkpoints.
   Tally tally;
 };
 
@@ -92,10 +92,11 @@ using SampleProvider = std::function<Sample(std::uint64_t i)>;
 /// byte-identical for any number of workers. The index of an older file is removed before the new
 /// file becomes visible; the new index becomes visible after it.
 /// @throws the first error in file order, with the sample's index and name; DataError if all
-/// samples are damaged; ConfigError for an index without an image field; the errors of BetonWriter;
-/// IoError; Cancelled; DeviceError if a worker cannot be started. After any of these errors, no new
-/// file and no temporary file is left, with one exception: if only the last step of the index
-/// failed (its sync and rename), the complete dataset stays, without an index.
+/// samples are damaged; ConfigError for an index without an image field, and for fewer than 1
+/// worker; the errors of BetonWriter; IoError; Cancelled; DeviceError if a worker cannot be
+/// started. After any of these errors, no new file and no temporary file is left, with one
+/// exception: if only a step after the dataset's rename failed (the removal of an older FILE.sum,
+/// or the sync and rename of the index), the complete dataset stays, without an index.
 PRECAST_API WriteSummary write_dataset(const std::filesystem::path& path,
                                        const std::vector<FieldPlan>& fields,
                                        std::uint64_t num_samples, const SampleProvider& provider,

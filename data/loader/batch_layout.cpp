@@ -79,7 +79,7 @@ BatchLayout::BatchLayout(const std::vector<Output>& outputs, std::int64_t batch_
   }
 }
 
-/// @return the number of elements of the largest value.
+/// @return the number of elements of the largest value in the batch.
 std::int64_t BatchLayout::pack(std::size_t output, std::byte* memory, std::int64_t count) const {
   const OutputField& field = fields_[output];
   const OutputField& extents = fields_[output + 1];

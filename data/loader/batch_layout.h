@@ -13,9 +13,9 @@ namespace precast::data {
 
 /// The position and shape of one output in a batch.
 struct OutputField {
-  /// Shape of one sample: [H, W, C] or [C, H, W] for an image, empty for a number. For values that
-  /// are padded to the largest value of their batch: [number of elements of the largest value in
-  /// the file].
+  /// Shape of one sample: [H, W, C] or [C, H, W] for an image, [bytes] for the plan of an image
+  /// (ImagePlan), empty for a number. For values that are padded to the largest value of their
+  /// batch: [number of elements of the largest value in the file].
   std::vector<std::int64_t> shape = {};
   /// In bytes: the output's offset in a batch's memory, and the size of its value for one sample.
   std::size_t offset = 0;
@@ -25,15 +25,16 @@ struct OutputField {
 /// The memory layout of the batches of one pass. Const member functions are thread-safe.
 class PRECAST_API BatchLayout {
  public:
-  /// Borrows `outputs`. @throws ConfigError if a transform cannot work on images of this size, or
-  /// if a batch would have more than 2^56 bytes.
+  /// Borrows `outputs`. @throws ConfigError if a transform cannot work on images of this size, if
+  /// stored images are too large for plans (image_plan_bytes()), or if a batch would have more than
+  /// 2^56 bytes.
   BatchLayout(const std::vector<Output>& outputs, std::int64_t batch_size,
               std::int64_t image_size_px);
 
   [[nodiscard]] std::int64_t image_size_px() const { return image_size_px_; }
   /// One per output, in the same order.
   [[nodiscard]] const std::vector<OutputField>& fields() const { return fields_; }
-  /// Whether images are written with non-temporal stores (PixelFormat::streamed). @{
+  /// Whether float32 images are written with non-temporal stores (PixelFormat::streamed). @{
   void set_streamed(bool streamed) { streamed_ = streamed; }
   [[nodiscard]] bool streamed() const { return streamed_; }
   /// @}

@@ -36,8 +36,8 @@ class BatchSlot {
   }
   /// Reports that `count` more samples are filled, have failed or need not be read.
   void finish(std::int64_t count);
-  /// Waits until all samples are filled or have failed, or until `deadline`. @return false if the
-  /// deadline passed first.
+  /// Waits until finish() has reported all samples of the batch, or until `deadline`. @return false
+  /// if the deadline passed first.
   bool wait_until_full(std::chrono::steady_clock::time_point deadline);
 
  private:
@@ -78,7 +78,7 @@ class BatchRing {
   /// For the consumer's thread. @{
   struct Filled {
     std::shared_ptr<std::byte> memory;
-    /// The sample of each row.
+    /// The sample id of each row.
     std::vector<std::uint64_t> sample_ids;
   };
   /// Whether take() would return without waiting.

@@ -35,7 +35,7 @@ struct HostTensor {
 /// destroyed, and is never overwritten before that.
 struct HostBatch {
   std::vector<HostTensor> fields;
-  /// The index of each sample in the dataset file, [N].
+  /// The sample id of each row, [N]: the sample's index in the dataset.
   std::vector<std::uint64_t> sample_ids;
   std::shared_ptr<const void> memory;
 };

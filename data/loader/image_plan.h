@@ -11,7 +11,7 @@ namespace precast::data {
 /// How one image of a batch is computed from its stored pixels: crop, resize, flip, and changes
 /// that move or fill pixels. If a GPU holds the stored pixels, the loader writes plans in place of
 /// pixels (LoaderOptions::plan_images), and a kernel computes the images from the plans
-/// (data/torch/cuda/planned_images.h). They are bitwise equal to those of SampleDecoder. All
+/// (data/torch/cuda/planned_images.h). The images are bitwise equal to those of SampleDecoder. All
 /// members have the same size on the host and on a GPU.
 ///
 /// A plan is followed by the tables of the resize to `side` x `side` px:
@@ -47,7 +47,7 @@ struct ImagePlan {
 };
 
 /// The longest side, in px, of stored images that the kernel accepts: a thread block stores one row
-/// of weighted sums in shared memory; every GPU has 48 KiB of it.
+/// of weighted sums, 6 bytes per pixel, in shared memory, of which every GPU has 48 KiB.
 inline constexpr int kMaxPlannedWidth = 8192;
 
 /// The offsets of the tables from the start of a plan, in bytes.

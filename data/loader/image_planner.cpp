@@ -18,8 +18,8 @@ namespace {
 constexpr std::size_t kPlanAlignment = 16;
 constexpr std::string_view kKey = "data.in_memory";
 
-/// Calls visit(height, width) for each image of the field. @throws ConfigError naming the first
-/// JPEG
+/// Calls visit(height, width) for each image of the field that is not damaged. @throws ConfigError
+/// naming the first JPEG
 template <typename Visit>
 void each_size(const BetonReader& reader, std::size_t field, Visit visit) {
   for (std::uint64_t sample = 0; sample < reader.size(); ++sample) {

@@ -24,7 +24,7 @@ namespace precast::data {
 /// one channel
 PRECAST_API void plan_images(const BetonReader& reader, std::vector<Output>& outputs);
 
-/// Returns the complete stored image of a mapped file; nothing if the image is damaged. Its
+/// Returns one stored image of a mapped file, not cropped; nothing if the image is damaged. Its
 /// checksum is not verified. @throws ConfigError naming the sample if it is a JPEG
 [[nodiscard]] PRECAST_API std::optional<StoredPixels> mapped_pixels(const BetonReader& reader,
                                                                     std::uint64_t sample,
@@ -50,8 +50,8 @@ class PRECAST_API ImagePlanner {
   ImagePlanner(const ImagePipeline& pipeline, std::uint64_t seed, std::string_view view)
       : pipeline_(pipeline), steps_(pipeline, seed, view) {}
 
-  /// @param height, width the size of the stored image, px. @param out image_plan_bytes(), aligned
-  /// to 8 bytes.
+  /// @param height, width the size of the stored image, px. @param out points to image_plan_bytes()
+  /// bytes, aligned to 8 bytes.
   void plan(int height, int width, const SampleKey& key, int side, std::byte* out);
 
  private:

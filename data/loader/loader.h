@@ -47,13 +47,13 @@ struct LoaderOptions {
   std::int64_t batch_size = 512;
   /// Number of worker threads; loader_threads() returns a suitable number for the host.
   int workers = 1;
-  /// Number of batches that are being filled or are waiting for the consumer, in addition to the
-  /// batches that the consumer holds.
+  /// Maximum number of batches that are being filled or are waiting for the consumer, in addition
+  /// to the batches that the consumer holds.
   int batches_ahead = 3;
   /// The order of the samples; null: as in the file.
   std::shared_ptr<const SampleOrder> order;
-  /// Whether to leave out the last, smaller batch, as in training, so that all ranks run the same
-  /// number of steps.
+  /// Whether all ranks leave out their last batch if it is incomplete on any rank, as in training.
+  /// All ranks then run the same number of steps.
   bool drop_last = false;
   std::uint64_t seed = 0;
   /// true: images are normalised float32, for training on a CPU; false: images are uint8, and the
@@ -65,15 +65,16 @@ struct LoaderOptions {
   /// index.
   std::shared_ptr<JpegIndex> jpeg_index;
   OnCorrupt on_corrupt = OnCorrupt::fail;
-  /// Checks each value against its checksum before use, if the file has checksums.
+  /// Whether to check each value against its checksum before use, if the file has checksums. Images
+  /// that are loaded as plans (plan_images) are not checked.
   bool verify = false;
-  /// Writes plans (ImagePlan) in place of images, for a consumer that has the stored pixels in a
-  /// GPU's memory. See plan_images().
+  /// Whether to write plans (ImagePlan) in place of images, for a consumer that has the stored
+  /// pixels in a GPU's memory. See plan_images().
   bool plan_images = false;
   /// If it becomes true while stored images are copied to a GPU, the copy ends early, and the pass
   /// has no batches. Null: never.
   const std::atomic<bool>* cancel_copy = nullptr;
-  /// For a reader with on_disk access: the memory for pages.
+  /// For a reader with on_disk access: the maximum memory for pages.
   std::uint64_t cache_bytes = std::uint64_t{256} << 20;
   /// Called ten times a second while next() waits for a batch; if it returns true, next() returns
   /// nothing. With it, a signal can stop a waiting process. Do not set it for the ranks of a run:
@@ -106,8 +107,8 @@ struct LoaderOptions {
 struct WorkerStatistics {
   /// Time not spent waiting for a batch to be opened.
   double busy = 0;
-  /// Time spent waiting for a batch to be opened: all batches ahead were full, because the consumer
-  /// is slower than the workers.
+  /// Time spent waiting for a batch to be opened: the open batches had no samples left, usually
+  /// because the consumer is slower than the workers.
   double waiting = 0;
   /// CPU time. If it is much less than `busy`, the worker waited for the disk or for a core.
   double cpu = 0;
@@ -117,7 +118,7 @@ struct LoaderStatistics {
   /// One per worker.
   std::vector<WorkerStatistics> workers;
   std::int64_t samples = 0;
-  /// Total size of the blobs of these samples.
+  /// Total size of the blobs of these samples that the outputs need.
   std::uint64_t stored_bytes = 0;
   /// With on_disk access, or for files on a server: the bytes that were read; how often, and for
   /// how many seconds in total, workers waited for these reads; and the peak memory of the pages.
@@ -130,13 +131,13 @@ struct LoaderStatistics {
 };
 
 /// Reads batches from a .beton file with worker threads. Workers take samples from a shared
-/// counter, across batch boundaries, so that no worker waits for a slower one. The content of the
-/// batches does not depend on the number or the timing of the workers. Use a loader from one thread
-/// only.
+/// counter, across batch boundaries, so that at the end of a batch no worker waits for a slower
+/// one. The content of the batches does not depend on the number or the timing of the workers. Use
+/// a loader from one thread only.
 class PRECAST_API Loader {
  public:
   /// Borrows `reader`, which must outlive the loader; batches do not need it. @throws ConfigError
-  /// if an option is out of range or the pipeline does not fit the file.
+  /// if an option is out of range; the errors of outputs_of_loader().
   Loader(const BetonReader& reader, const Pipeline& pipeline, LoaderOptions options);
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
@@ -144,8 +145,9 @@ class PRECAST_API Loader {
   ~Loader();
 
   /// Starts a pass. Cancels the previous pass if it is still running. @throws DeviceError if a
-  /// worker cannot be started; ConfigError if a transform cannot work on images of this size, or if
-  /// cache_bytes is too small for one page. After an exception, no pass is running.
+  /// thread cannot be started; ConfigError if a transform cannot work on images of this size, if a
+  /// batch is too large (BatchLayout), or if cache_bytes is too small for one page; the errors of
+  /// the order. After an exception, no pass is running.
   void begin_epoch(const EpochRequest& request);
   /// Returns the next batch in order, or nothing at the end of the pass or if
   /// LoaderOptions::stopped ends the wait.
@@ -168,7 +170,8 @@ class PRECAST_API Loader {
   [[nodiscard]] SourceTimes times() const;
   /// Seconds that next() and wait_for() have waited for workers so far.
   [[nodiscard]] double seconds_waited() const;
-  /// Statistics since construction. Times lag behind by a few dozen samples per worker at most.
+  /// Statistics since construction. A worker's times are updated every 64 samples, and before and
+  /// after each wait for a batch.
   [[nodiscard]] LoaderStatistics statistics() const;
 
  private:

@@ -37,8 +37,8 @@ struct PRECAST_API MemoryPlan {
   /// The stored images, in the GPU's memory, with LoaderOptions::plan_images.
   std::uint64_t device = 0;
 
-  /// Everything except `mapped` and `device`. The ranks on a host may share `index`; everything
-  /// else belongs to this process alone.
+  /// The sum of all parts except `mapped` and `device`. The ranks on a host may share `index`; the
+  /// other parts of the sum belong to this process alone.
   [[nodiscard]] std::uint64_t own() const {
     return metadata + cache + batches + decoders + order + index;
   }
@@ -48,6 +48,7 @@ struct PRECAST_API MemoryPlan {
 };
 
 /// Computes the memory that a loader with these options needs for passes with images of this size.
+/// @throws the errors of outputs_of_loader() and BatchLayout
 [[nodiscard]] PRECAST_API MemoryPlan plan_memory(const BetonReader& reader,
                                                  const Pipeline& pipeline,
                                                  const LoaderOptions& options,

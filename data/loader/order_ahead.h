@@ -24,7 +24,7 @@ class PRECAST_API OrderAhead {
   /// Returns the ids of an epoch. Computes them now unless prepare() has already done so.
   /// @throws the errors of the order.
   [[nodiscard]] std::vector<std::uint64_t> take(std::int64_t epoch);
-  /// Starts to prepare the ids of an epoch.
+  /// Starts a thread that computes the ids of an epoch, if the order is large.
   void prepare(std::int64_t epoch);
 
  private:

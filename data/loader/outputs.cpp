@@ -40,7 +40,8 @@ std::string type_name(const FieldInfo& field) {
   return name;
 }
 
-/// Whether the field's values can differ in size.
+/// Whether the field has type bytes (with or without a tag) or JSON, so that its values can differ
+/// in size. `pad_to` applies only to such fields.
 bool has_variable_size(const FieldInfo& field) {
   return field.type == FieldType::bytes || field.type == FieldType::json;
 }
@@ -52,7 +53,7 @@ std::uint64_t max_value_bytes(const BetonReader& reader, std::size_t field) {
   return largest;
 }
 
-/// Height and width of the first sample of a pixels field.
+/// The shape of the first value of a pixels field, [height, width, channels].
 std::vector<std::uint64_t> first_extents(const BetonReader& reader, std::size_t field) {
   DirectWindow direct;
   const FileWindow window = direct.read(reader, range_of(reader, {field}, 0));
@@ -71,7 +72,7 @@ class Resolver {
  public:
   Resolver(const BetonReader& reader, bool normalize) : reader_(reader), normalize_(normalize) {}
 
-  /// Outputs for all fields that batches can hold.
+  /// The outputs of a pipeline that lists none (resolve_outputs()).
   std::vector<Output> all(const ImagePipeline& images) {
     std::vector<Output> outputs;
     const bool has_images = reader_.first_field(FieldType::image) < reader_.fields().size();
@@ -115,8 +116,8 @@ class Resolver {
     return outputs;
   }
 
-  /// Adds, after each output whose values can differ in size, an output with their lengths or
-  /// extents.
+  /// Adds an output with the lengths after each BytesOutput, and one with the extents after each
+  /// ShapedOutput.
   static std::vector<Output> with_extents(const BetonReader& reader,
                                           const std::vector<Output>& outputs) {
     std::vector<Output> all;
@@ -199,7 +200,8 @@ class Resolver {
                                   element_type_name(type)));
   }
 
-  /// @return whether batches can hold the field.
+  /// Sets the output's type and kind. @return false if batches cannot hold the field, if it cannot
+  /// be converted to spec.type, or after fail().
   bool fill_in(const OutputSpec& spec, Output& output) {
     const FieldInfo& info = reader_.fields()[output.field];
     if (spec.content == OutputSpec::Content::image) return fill_in_image(spec, output);

@@ -78,10 +78,10 @@ class Loader::Pass {
   [[nodiscard]] std::int64_t first_sample() const;
   [[nodiscard]] std::vector<std::uint64_t> ids_of_rank() const;
 
-  /// Plans the reads of the rest of the pass, and starts them.
+  /// Plans the reads of all batches that the pass returns, and starts them.
   void start_reading();
   void work(SampleReader& reader, WorkerClock& clock);
-  /// Fills one run of the batch: the samples from `first` on.
+  /// Fills the rows of one ticket, from row `first` of the batch on.
   void fill(SampleReader& reader, WorkerClock& clock, std::int64_t batch, std::int64_t first);
   /// @return the id of the sample that was read: the sample at `index`, or its replacement.
   std::uint64_t read_sample(SampleReader& reader, std::int64_t index, std::size_t row,

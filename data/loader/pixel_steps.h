@@ -18,8 +18,7 @@ namespace precast::data {
 /// Keeps scratch memory: use one per thread.
 class PRECAST_API PixelSteps {
  public:
-  /// Borrows `pipeline`. @param view part of the key of the output's random numbers; empty: the key
-  /// is the seed alone.
+  /// Borrows `pipeline`. @param view see ImageOutput::view.
   PixelSteps(const ImagePipeline& pipeline, std::uint64_t seed, std::string_view view);
 
   [[nodiscard]] Rect region(int height, int width, const SampleKey& key) const;

@@ -25,7 +25,7 @@ namespace {
 constexpr int kPopulateRead = 22;
 constexpr std::size_t kChunkBytes = std::size_t{64} << 20;
 
-/// Reads one byte per page: for kernels without MADV_POPULATE_READ.
+/// Reads one byte per memory page. Used if the kernel has no MADV_POPULATE_READ, or interrupts it.
 void touch(const std::byte* from, std::size_t bytes) {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   for (std::size_t at = 0; at < bytes; at += page) {

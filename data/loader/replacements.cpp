@@ -91,11 +91,12 @@ std::uint64_t Replacements::find_next(std::uint64_t sample) {
 std::uint64_t Replacements::replace(std::uint64_t sample, const std::string& error) {
   const std::scoped_lock lock(mutex_);
   const std::uint64_t by = none_intact_ ? sample : find_next(sample);
-  if (by == sample) {
+  if (by == sample && none_intact_) {
     throw DataError(fmt::format(
         "{}: expected at least one sample that can be decoded, got none of {}. The first error: {}",
         reader_.path().string(), reader_.size(), error));
   }
+  if (by == sample) throw DataError(error);
   ReplacedSample& entry = replaced_[sample];
   if (entry.times++ == 0) entry = {sample, by, 1, error};
   return by;

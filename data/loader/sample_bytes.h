@@ -38,7 +38,7 @@ class BetonReader;
 class PRECAST_API DirectWindow {
  public:
   /// @return a window of `reader`'s file that contains `range`, valid until the next call; an empty
-  /// window if the file is mapped. @throws the errors of DiskFile
+  /// window if the file is mapped or `range` is empty. @throws the errors of DiskFile
   [[nodiscard]] FileWindow read(const BetonReader& reader, const FileRange& range);
 
  private:

@@ -20,7 +20,7 @@ class SampleReader {
  public:
   /// Keeps references to `reader` and `outputs`, which must outlive this object.
   /// @param jpeg borrowed. Its index belongs to the file's first image field.
-  /// @param verify checks each value against its checksum, if the file has checksums.
+  /// @param verify whether to check each value against its checksum, if the file has checksums.
   SampleReader(const BetonReader& reader, const std::vector<Output>& outputs, std::uint64_t seed,
                const JpegDecoding& jpeg, bool verify = false);
 

@@ -199,7 +199,7 @@ class Parser {
     return name;
   }
 
-  /// Adds a number or, if `named` is true, a class name.
+  /// Adds a number, or a class name if `named` allows one.
   void parse_value(Node& node, bool named) {
     if (!named || token_.kind != Token::Kind::quoted) {
       node.numbers.push_back(parse_number(node, named));

@@ -38,7 +38,7 @@ class PRECAST_API SampleFilter {
 
   /// Returns the samples from `first` to `end` - 1 that match, in ascending order. @throws
   /// ConfigError if the expression names something that does not exist or is not a number, or a
-  /// class name that is not in the file; the message suggests the nearest name.
+  /// class name that is not in the file; for an unknown name, the message suggests the nearest one.
   [[nodiscard]] std::vector<std::uint64_t> select(const BetonReader& reader, std::uint64_t first,
                                                   std::uint64_t end) const;
 

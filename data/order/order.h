@@ -37,15 +37,15 @@ struct OrderOptions {
   /// A condition that selects some of these samples by their values (filter.h); "": all.
   std::string filter = {};
   /// How often each sample occurs, at neighbouring positions. The copies of a sample go to
-  /// different ranks; with one rank, they go into the same batch, or into two batches if the first
+  /// successive ranks; with one rank, they go into the same batch, or into successive batches if
   /// one ends between them. Each copy is augmented independently (Hoffer et al., "Augment your
   /// batch", 2019; DeiT's repeated augmentation).
   std::int64_t repeats = 1;
   /// weighted, class_balanced: name of the int field; "": default_label_field() (labels.h).
   std::string label_field = {};
-  /// quasi_random: number of pages that are open at the same time.
+  /// quasi_random: maximum number of pages that are open at the same time.
   std::uint64_t window_pages = 1024;
-  /// A map with the options that only this order has; null: the defaults.
+  /// A map with the options that only the order `name` has; null: the defaults.
   ConfigNode part = {};
 };
 
@@ -68,8 +68,8 @@ using OrderRegistry = PartRegistry<SampleOrder, const OrderInputs&>;
 /// line to this function.
 PRECAST_API void register_orders(OrderRegistry& registry);
 
-/// @throws ConfigError for an unknown name, an invalid subset, filter or weight, and if no sample
-/// is selected; messages begin with the option's name.
+/// @throws ConfigError for an unknown name or an invalid option, and if no sample is selected;
+/// messages begin with the option's name.
 [[nodiscard]] PRECAST_API std::shared_ptr<const SampleOrder> make_order(
     const OrderRegistry& registry, const BetonReader& reader, const OrderOptions& options);
 /// make_order() with the orders that come with precast.

@@ -11,16 +11,17 @@ namespace precast::data {
 
 class BetonReader;
 
-/// Used as the page number of samples without values in pages.
+/// Used as the page number of samples without large values, or with empty ones only.
 inline constexpr std::uint64_t kNoPage = UINT64_MAX;
 
 /// The number of the page (counted from 0 at the start of the file) that contains the sample's
-/// first value in pages, which is an image in most files; kNoPage if the sample has no such value.
+/// first large value that is not empty, in most files an image; kNoPage if the sample has no such
+/// value.
 [[nodiscard]] PRECAST_API std::uint64_t page_of(const BetonReader& reader, std::uint64_t sample);
 
-/// The page of each of these samples. For one file, this is page_of(); for several files, the page
-/// in the merged file (merged_pages()), so that an order by pages does not depend on the number of
-/// files of a dataset.
+/// The page of each member, or kNoPage. For one file, this is page_of(); for several files, it is
+/// the page in the file that `precast merge` would write from them (merged_pages()), so that an
+/// order by pages does not depend on how many files a dataset has.
 [[nodiscard]] PRECAST_API std::vector<std::uint64_t> pages_of(const BetonReader& reader,
                                                               const SampleSet& members);
 

@@ -25,7 +25,8 @@ struct LibZmq {
   decltype(&zmq_msg_close) msg_close;
 };
 
-/// @throws DeviceError if libzmq is not installed. Thread-safe.
+/// Loads libzmq in the first call. @return its functions. @throws DeviceError if libzmq is not
+/// installed or lacks one of them. Thread-safe.
 [[nodiscard]] const LibZmq& libzmq();
 
 }  // namespace precast::data

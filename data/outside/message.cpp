@@ -12,6 +12,7 @@
 #include "data/outside/producer_error.h"
 #include "data/ring/item.h"
 #include "data/ring/layout.h"
+#include "framework/core/utf8.h"
 
 namespace precast::data {
 namespace {
@@ -37,7 +38,7 @@ void expect(bool valid, std::string_view what, std::uint64_t got) {
 std::string printable(std::string text) {
   const auto is_control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
   std::ranges::replace_if(text, is_control, '?');
-  return text.substr(0, kMaxReasonBytes);
+  return std::string(utf8_prefix(text, kMaxReasonBytes));
 }
 
 /// Returns a value as JSON, truncated. For an array or an object, returns only the type, because

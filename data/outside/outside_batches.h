@@ -43,8 +43,9 @@ class PRECAST_API OutsideBatches {
  public:
   virtual ~OutsideBatches();
   /// Sets the first batch of the run and, for a ring, joins it. Call once, before next(). @param
-  /// first the first batch that is needed; nothing: any batch. @throws for a ring: IoError if there
-  /// is no producer within 10 s; ProducerError if the producer does not have that batch any more.
+  /// first the first batch that is needed; nothing: any batch. @throws for a ring: ConfigError if
+  /// its name is invalid; IoError if there is no producer within 10 s; ProducerError if the ring
+  /// cannot be joined, for example because the producer does not have that batch any more.
   virtual void begin(std::optional<RingPosition> first) = 0;
   /// Waits for the next batch. @return nothing if OutsideOptions::stopped returns true.
   /// @throws ProducerError if the producer ends, or sends something invalid; Error with
@@ -67,7 +68,8 @@ class PRECAST_API OutsideBatches {
 /// Creates an object that receives batches from `address`. A ZMQ socket is bound or connected
 /// immediately, a ring is joined by begin().
 /// @throws ConfigError if the address is invalid (for a ring's name, begin() throws it); IoError if
-/// the socket cannot be bound; DeviceError if libzmq is missing.
+/// the socket cannot be created, bound or connected; DeviceError if libzmq, or the ZMQ support of
+/// this build, is missing.
 [[nodiscard]] PRECAST_API std::unique_ptr<OutsideBatches> open_outside_batches(
     const std::string& address, OutsideOptions options);
 

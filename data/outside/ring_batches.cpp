@@ -14,7 +14,7 @@
 namespace precast::data {
 namespace {
 
-/// How long a producer that was started at the same time may take to open its ring.
+/// How long a producer that was started at the same time as the run may take to open its ring.
 constexpr std::chrono::seconds kMaxStartupTime{10};
 constexpr std::chrono::milliseconds kRetryInterval{100};
 

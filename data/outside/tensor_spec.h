@@ -32,15 +32,15 @@ struct TensorSpec {
 
 /// The classes of a target.
 struct ClassRange {
-  /// 0 to count - 1.
+  /// The classes are 0 to count - 1.
   std::int64_t count = 0;
   /// Another valid value, for pixels that the loss ignores.
   std::optional<std::int64_t> ignored = {};
 };
 
-/// Checks that each value of an output is a class; the output contains labels or masks of an
-/// integer type. Its data must be aligned, and must not change during the check. @throws
-/// ProducerError naming the sample.
+/// Checks that each value of an output is a class or the ignored value. The output contains labels
+/// or masks of an integer type; its data must be aligned, and must not change during the check.
+/// @throws ProducerError naming the sample.
 PRECAST_API void check_classes(const HostTensor& output, const ClassRange& classes,
                                std::string_view batch);
 

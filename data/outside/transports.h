@@ -8,7 +8,7 @@
 
 namespace precast::data {
 
-/// Create the receivers for the two ways in which batches arrive. @{
+/// Create the objects that receive batches from a ring and from ZMQ. @{
 [[nodiscard]] std::unique_ptr<OutsideBatches> make_ring_batches(std::string name,
                                                                 OutsideOptions options);
 /// @throws DeviceError in a build without libzmq's header (no_zmq_batches.cpp).

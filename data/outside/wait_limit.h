@@ -9,8 +9,8 @@
 
 namespace precast::data {
 
-/// Limits the wait for a batch, and records the batches that are skipped before the first one that
-/// is needed. Use an object from one thread only.
+/// Limits the wait for a batch, and records the batches that are skipped before the first needed
+/// batch. Use an object from one thread only.
 class WaitLimit {
  public:
   /// @param source the producer's name for messages, such as `zmq://host:1`.

@@ -41,7 +41,7 @@ void read_option(std::string_view option, ZmqAddress& address) {
   }
 }
 
-/// Reads `bind&hwm=8`.
+/// Reads options such as `bind&hwm=8`.
 void read_options(std::string_view options, ZmqAddress& address) {
   std::set<std::string_view> given;
   while (true) {

@@ -8,9 +8,7 @@
 
 namespace precast::data {
 
-/// For each output of a resize along one axis: the source pixels that are added up, and their
-/// weights.
-
+/// The source pixels that each output of a resize along one axis adds up, and their weights.
 /// Output d is the sum over t < taps of weight[d * taps + t] * source[start[d] + t]. The number of
 /// taps is the same for all outputs (padded with zero weights), because the branches of loops with
 /// a fixed length are predicted well. Call a plan function before reading the members.

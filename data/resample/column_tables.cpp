@@ -60,7 +60,7 @@ bool plan_lerps(const std::vector<Blend>& outputs, int source,
   return true;
 }
 
-/// Fills columns.lines. @return false if lines cannot be used.
+/// Fills columns.lines. @return false if lines cannot be used, or are not faster on this CPU.
 bool plan_lines(const std::vector<Blend>& outputs, int source, ColumnBlend& columns) {
   using Line = ColumnBlend::Line;
   columns.lines.clear();

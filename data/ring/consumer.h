@@ -15,8 +15,9 @@ namespace precast::data {
 
 /// Optional settings of a RingConsumer.
 struct RingConsumerOptions {
-  /// Called several times a second while the consumer waits, and for each item that it skips. If it
-  /// returns true, the consumer acts as after interrupt(), and the constructor throws RingError.
+  /// Called several times a second while the consumer waits, and for each item that the consumer
+  /// skips. If it returns true in the constructor, the constructor throws RingError; if it returns
+  /// true later, the consumer acts as after interrupt().
   std::function<bool()> stopped = {};
   /// Called with the position of each batch that is skipped before the first pass.
   std::function<void(const RingPosition&)> on_skipped = {};

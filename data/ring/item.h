@@ -27,7 +27,7 @@ struct RingItem {
   RingPosition position = {};
   /// Views of data in the segment.
   std::vector<HostTensor> fields = {};
-  /// [number of samples].
+  /// One id per sample.
   std::vector<std::uint64_t> sample_ids = {};
 };
 

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "data/ring/layout.h"
+#include "framework/core/utf8.h"
 
 namespace precast::data {
 namespace {
@@ -38,7 +39,7 @@ Message head_of(std::span<const std::byte> bytes) {
 
 template <typename Message>
 std::vector<std::byte> bytes_of(const Message& message, std::string_view text = {}) {
-  text = text.substr(0, kMaxRingMessageBytes - sizeof message);
+  text = utf8_prefix(text, kMaxRingMessageBytes - sizeof message);
   std::vector<std::byte> bytes(sizeof message + text.size());
   std::memcpy(bytes.data(), &message, sizeof message);
   std::ranges::copy(std::as_bytes(std::span(text)), bytes.begin() + sizeof message);

@@ -79,7 +79,7 @@ class PRECAST_API RingProducer {
   [[nodiscard]] bool all_released();
   /// The number of samples in all batches that consumers have released so far; a batch that two
   /// consumers have read counts twice. Batches before the position at which a consumer joined do
-  /// not count.
+  /// not count for that consumer.
   [[nodiscard]] std::uint64_t samples_delivered();
   /// Returns a connected socket for a consumer. The caller owns the socket: either pass it to a
   /// child process and close it here, or pass it to a RingConsumer, which takes ownership.

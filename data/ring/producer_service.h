@@ -15,7 +15,8 @@ namespace precast::data {
 /// The producer's thread: accepts connections, admits consumers, and notices when they leave.
 class RingProducer::Service {
  public:
-  /// Borrows the writer. @param memfd is sent to consumers. @param listening may be empty.
+  /// Borrows the writer. @param memfd is sent to consumers. @param listening the listening socket;
+  /// may be empty.
   Service(RingWriter& writer, int memfd, OwnedDescriptor listening);
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;

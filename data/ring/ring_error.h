@@ -7,9 +7,9 @@
 
 namespace precast::data {
 
-/// Thrown if a ring is invalid or cannot be joined, or if its producer failed or died. If it
-/// failed, the exit code is the one that it sent; if it died without a message, the exit code
-/// is 13.
+/// Thrown if a ring is invalid or cannot be joined, or if its producer failed or died. If the
+/// producer failed, the exit code is the one that it sent; if it died without a message, the exit
+/// code is 13.
 class PRECAST_API RingError : public Error {
  public:
   explicit RingError(const std::string& message, ExitCode code = ExitCode::loader)

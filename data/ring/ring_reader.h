@@ -36,7 +36,8 @@ class PRECAST_API RingReader {
   /// take() would return immediately. @throws RingError if the number of published items is
   /// invalid.
   bool wait_for(std::chrono::nanoseconds limit);
-  /// Allows the item to be overwritten from now on. Call once for each item, in any order.
+  /// Releases the item with this sequence number. It may be overwritten once all earlier items are
+  /// released, too. Call once for each item that take() returned, in any order.
   void release(std::uint64_t sequence);
   /// Call when no more items will be published.
   void end();

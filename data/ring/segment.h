@@ -17,7 +17,8 @@ class RingSegment {
   /// @throws IoError if there is not enough memory.
   RingSegment(std::uint64_t bytes, const std::string& name);
   /// Maps another process's segment: read-only, and its control area for writing.
-  /// @throws RingError if it is not sealed or its header is invalid.
+  /// @throws RingError if it is not sealed or its header is invalid; IoError if it cannot be
+  /// mapped.
   explicit RingSegment(OwnedDescriptor memfd);
   RingSegment(const RingSegment&) = delete;
   RingSegment& operator=(const RingSegment&) = delete;

@@ -224,12 +224,12 @@ bool SharedLoader::attach() {
     return false;
   }
   passed_logged_ = false;
-  log_info("=> from epoch {}, batch {} on, batches come from ring '{}'", position_.epoch,
-           position_.batch, ring_.name);
   if (!consumer->begin_pass()) {
     check_timeout();
     return false;
   }
+  log_info("=> from epoch {}, batch {} on, batches come from ring '{}'", position_.epoch,
+           position_.batch, ring_.name);
   consumer_ = std::move(consumer);
   return true;
 }

@@ -97,7 +97,8 @@ class PRECAST_API SharedLoader {
   std::int64_t end_ = 0;
 
   std::unique_ptr<RingConsumer> consumer_;
-  /// The position of the item that `consumer_` returned last; before that, of its first item.
+  /// The position of the item that `consumer_` returned last, or of its first item if it has not
+  /// returned any.
   RingPosition consumer_position_;
   bool on_ring_ = false;
   /// Whether the ring cannot be used because it has different batches.

@@ -13,8 +13,9 @@ class BetonReader;
 /// Opens another .beton file, written by FFCV or precast, with all its fields, to store its samples
 /// in another way (mode, quality, resolution, page size, order). JPEGs are passed on as files, so
 /// that those that need no change can be stored unchanged. class_names() are those of
-/// default_label_field(). @param options layouts of custom fields. @param reader an open file; the
-/// result shares its memory. @throws IoError, DataError, ConfigError @{
+/// default_label_field(). @param options how to open the file, with the layouts of custom fields.
+/// @param reader an open file; the result shares its memory. @throws IoError, DataError,
+/// ConfigError @{
 [[nodiscard]] PRECAST_API std::unique_ptr<Source> open_beton(const std::filesystem::path& path);
 [[nodiscard]] PRECAST_API std::unique_ptr<Source> open_beton(const std::filesystem::path& path,
                                                              const BetonOptions& options);

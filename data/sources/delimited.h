@@ -9,9 +9,9 @@
 
 namespace precast::data {
 
-/// Reads delimited text (RFC 4180) one row at a time: cells in double quotes may contain
-/// delimiters, line ends and doubled quotes. Lines end with LF or CRLF; empty lines are skipped.
-/// Not thread-safe.
+/// Reads delimited text (RFC 4180) one row at a time. Cells in double quotes may contain
+/// delimiters, line breaks and quotes, which are written twice. Lines end with LF or CRLF; empty
+/// lines are skipped. Not thread-safe.
 class PRECAST_API DelimitedReader {
  public:
   /// @param text  must outlive the reader. It may begin with any row.

@@ -61,7 +61,8 @@ inline constexpr const char* kClassesHelp =
 ///
 /// Labels are positions in `classes`. If `classes` is empty, a label is the position of the class
 /// among the sorted class names of the list. Files are sorted by label, then by name, as if they
-/// were in one folder per class (arrange_by_class). Hidden files are left out.
+/// were in one folder per class (arrange_by_class). Hidden files and files without an image
+/// extension are left out.
 /// @param classes in ILSVRC's order if the list contains numbers; may be empty.
 /// @throws IoError; DataError naming images that are only in the list or only among the files,
 /// duplicates, and classes that `classes` lacks; also for numbers without `classes`.
@@ -72,7 +73,7 @@ inline constexpr const char* kClassesHelp =
 
 /// Options of sources of image files.
 struct PRECAST_API ImageListOptions {
-  /// A file with the images' classes; empty: each folder is a class.
+  /// A file with the images' classes (arrange_by_list()); empty: arrange_by_class().
   std::string labels;
   /// The file with all classes (read_classes()), so that a split that lacks some of them has the
   /// same labels as the other splits.

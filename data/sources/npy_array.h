@@ -16,7 +16,8 @@ struct NpyView {
   std::span<const std::byte> elements;
 };
 
-/// Parses the header of a .npy file. The shape may contain zeros; for a single number it is empty.
+/// Parses the header of a .npy file, and returns a view of its array. The shape may contain zeros;
+/// for a single number it is empty.
 /// @param where names the file in messages. @throws DataError for elements other than bytes and
 /// plain little-endian numbers of NumPy's sizes (objects, strings and records are errors), for
 /// Fortran order, and for truncated files.

@@ -37,10 +37,10 @@ struct PRECAST_API NumpyOptions {
 /// one whose whole name is another of the words above (`y`); else a word with train, test or val
 /// (`y_train`); else a word with other words (`y_pos`). Of equally good matches, the first one in
 /// the file is chosen. Case does not matter. These two fields come first; all other fields have the
-/// names of their arrays, truncated to 16 characters. The labels of `x_train.npy` are in
-/// y_train.npy, those of `train_images.npy` in train_labels.npy, those of any NAME.npy in
-/// NAME_labels.npy, or in the file that `options` name. Files are mapped; compressed members of a
-/// .npz are unpacked into memory.
+/// names of their arrays, truncated to 16 bytes. The labels of `x_train.npy` are in y_train.npy,
+/// those of `train_images.npy` in train_labels.npy, those of any NAME.npy in NAME_labels.npy, or in
+/// the file that `options` name. Files are mapped; compressed members of a .npz are unpacked into
+/// memory.
 /// @throws IoError; DataError naming the arrays; ConfigError if `options` name a file of labels for
 /// a .npz
 [[nodiscard]] PRECAST_API std::unique_ptr<Source> open_numpy(const std::filesystem::path& path,

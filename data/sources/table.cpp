@@ -193,7 +193,8 @@ class TableSource : public Source {
       if (may_be_classes(*column, options)) return *column;
       throw ConfigError(
           fmt::format("--class-column: expected a text column, or with --class-names one of "
-                      "integers, got '{}', a column of kind {}",
+                      "integers, got '{}', a column of kind {}. To train on a column of integers, "
+                      "set data.targets in the recipe",
                       options.class_column, fields_[*column].type));
     }
     const auto label = label_column(names, columns_);
@@ -394,10 +395,11 @@ void TableOptions::options(Schema& schema) {
   schema.add("floats", &floats,
              "columns of numbers, or of lists of numbers, to store as float64 even if all are "
              "integers: NAME or [NAME, ...]");
-  schema.add("class_column", &class_column,
-             "the column whose strings are class names; default: the first text column called "
-             "label, labels, class, target or category, unless an integer column has one of these "
-             "names. With --class-names, integers are class names too");
+  schema.add(
+      "class_column", &class_column,
+      "the column whose strings are class names; default: the first text column called "
+      "label, labels, class, classes, class_id, target, targets or category, unless an "
+      "integer column has one of these names. With --class-names, integers are class names too");
   schema.add("classes", &classes, kClassesHelp);
 }
 

@@ -9,16 +9,16 @@
 namespace precast::data {
 
 struct PRECAST_API TableOptions {
-  /// Columns whose values are stored as the text in the file.
+  /// Columns whose text is stored unchanged.
   std::vector<std::string> texts = {};
   /// Columns whose values are stored as JSON documents.
   std::vector<std::string> documents = {};
   /// Columns of numbers, or of lists of numbers, that are stored as floats even if all are
   /// integers, so that the type does not depend on the rows of a split.
   std::vector<std::string> floats = {};
-  /// The column that contains class names; empty: the first text column called label, labels,
-  /// class, target or category, unless an int column with such a name contains the labels. An int
-  /// column contains class names only if `classes` is given.
+  /// The column that contains class names; empty: the first text column that label_column() finds,
+  /// unless an int column contains the labels. An int column contains class names only if `classes`
+  /// is given.
   std::string class_column = {};
   /// The file with all classes (read_classes()); empty: the classes are the strings in the column.
   std::string classes = {};
@@ -43,16 +43,16 @@ struct PRECAST_API TableOptions {
 ///
 /// The strings of one column, `options.class_column`, are class names. The field of this column is
 /// an int: the position of the string among the sorted strings of the column, or the position of
-/// the class in `options.classes`; class_names() are these strings. Integers are class names only
-/// with `options.classes`, because otherwise they are the labels themselves: so a split in which
-/// all class names are digits has the labels of the other splits.
+/// the class in `options.classes`; class_names() are these strings. Without `options.classes`,
+/// integers are the labels themselves. With it, they are class names too, so that a split in which
+/// all class names consist of digits has the same labels as the other splits.
 ///
 /// Fields have the order of their columns, except that the field of the labels (the class names,
-/// else the first int column called label, labels, class, target or category) precedes all other
-/// int fields, because training reads the first one.
+/// else the int column of label_column()) precedes all other int fields, because training reads the
+/// first one.
 ///
 /// The file is read on opening, and stays mapped, so it must not change while the source is in use.
-/// Memory use is 8 bytes per row, plus the row that sample() reads.
+/// Memory use is 8 bytes per row, plus the class names and the row that sample() reads.
 /// @throws IoError; DataError naming file, line and column, also if the first line of a .csv or
 /// .tsv looks like a sample (the name of an image, or a number that names a column of numbers), or
 /// if the name of a column is empty or not printable ASCII, or if two names have the same first 16

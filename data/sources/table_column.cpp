@@ -10,6 +10,7 @@
 #include "data/beton/format.h"
 #include "data/sources/class_files.h"
 #include "framework/core/error.h"
+#include "framework/core/lower_case.h"
 #include "framework/core/parse_number.h"
 
 namespace precast::data {
@@ -139,10 +140,11 @@ std::optional<std::size_t> find_column(const std::string& name,
 
 std::optional<std::size_t> label_column(const std::vector<std::string>& names,
                                         const std::vector<TableColumn>& columns) {
-  constexpr std::string_view kNames[] = {"label", "labels", "class", "target", "category"};
+  constexpr std::string_view kNames[] = {"label",    "labels", "class",   "classes",
+                                         "class_id", "target", "targets", "category"};
   std::optional<std::size_t> texts;
   for (std::size_t i = 0; i < columns.size(); ++i) {
-    if (std::ranges::find(kNames, names[i]) == std::end(kNames)) continue;
+    if (std::ranges::find(kNames, lower_case(names[i])) == std::end(kNames)) continue;
     if (columns[i].kind() == "int") return i;
     if (!texts && columns[i].has_texts()) texts = i;
   }

@@ -40,7 +40,8 @@ class TableColumn {
   /// half of the values, but not all, are such names, and no kind was chosen. Such a column is
   /// probably one of images with an error, and would not be stored as images.
   [[nodiscard]] std::optional<std::size_t> first_missing_image() const;
-  /// The format of the arrays if all values are lists of numbers with the same shape.
+  /// The format of the arrays if all values are lists of numbers with the same shape; nothing
+  /// otherwise, or if float64 could round an integer.
   [[nodiscard]] std::optional<ArrayFormat> array() const {
     return all_lists_ && list_ ? list_->format() : std::nullopt;
   }
@@ -71,7 +72,7 @@ class TableColumn {
 
 /// @param class_column the column whose texts are class names, whatever they look like; may be
 /// empty. @param where names the table in messages. @throws DataError naming the first other column
-/// with first_missing_image(), and the row.
+/// for which first_missing_image() returns a row, and that row.
 void check_image_columns(const std::vector<std::string>& names,
                          const std::vector<TableColumn>& columns, const std::string& class_column,
                          const std::string& where);
@@ -80,8 +81,9 @@ void check_image_columns(const std::vector<std::string>& names,
 [[nodiscard]] std::optional<std::size_t> find_column(const std::string& name,
                                                      const std::vector<std::string>& names);
 
-/// The column of labels: the first column of ints that is called label, labels, class, target or
-/// category, else the first text column with such a name.
+/// The column of labels: the first column of ints that is called label, labels, class, classes,
+/// class_id, target, targets or category, in upper or lower case, else the first text column with
+/// such a name.
 [[nodiscard]] std::optional<std::size_t> label_column(const std::vector<std::string>& names,
                                                       const std::vector<TableColumn>& columns);
 

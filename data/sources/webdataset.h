@@ -22,15 +22,16 @@ namespace precast::data {
 /// | any other | bytes |
 ///
 /// Images and ints may have a longer ending, such as `seg.png`. Fields for which the table gives no
-/// name are named after their ending (at most its first 16 characters); `image` and `label` come
-/// first. Endings are case-insensitive; names without a dot, and names that begin with one, are
-/// skipped. Every sample must have the fields of the first one, but the ending of an image may be
-/// any image ending. @throws IoError; DataError naming shard and sample
+/// name are named after their ending (at most its first 16 bytes); `image` and `label` come first.
+/// Endings are case-insensitive; names without a dot, and names that begin with one, are skipped.
+/// Every sample must have the fields of the first one, but the ending of an image may be any image
+/// ending; members for which the first sample has no field are left out. @throws IoError; DataError
+/// naming shard and sample
 [[nodiscard]] PRECAST_API std::unique_ptr<Source> open_webdataset(
     const std::filesystem::path& path);
 [[nodiscard]] PRECAST_API std::unique_ptr<Source> open_webdataset_shards(
     const std::vector<std::filesystem::path>& shards);
-/// Judged by the first members of the first shard.
+/// Judges by the first members of the first shard; false for a folder with subfolders.
 [[nodiscard]] bool is_webdataset(const std::filesystem::path& path);
 
 }  // namespace precast::data

@@ -61,13 +61,14 @@ constexpr std::array<IsOfKind, 4> kInputs = {is<ImageOutput>, is<ShapedOutput>, 
                                              is<BytesOutput>};
 constexpr std::array<IsOfKind, 2> kTargets = {is<IntegerOutput>, is<FloatingOutput>};
 
-/// Returns a tensor [samples, shape...] in which the values of each sample rise from -2 to 2.
+/// Returns a tensor [samples, shape...] in which the values of each sample rise from -2 to 2, or,
+/// for bytes, from 0 to 255.
 at::Tensor ramps(std::int64_t samples, std::vector<std::int64_t> shape, at::Device device,
                  at::ScalarType type) {
-  constexpr double kLargest = 2;
+  const bool bytes = type == at::kByte;
   const std::int64_t values = c10::multiply_integers(shape);
   const at::Tensor one =
-      at::linspace(-kLargest, kLargest, values, at::device(device).dtype(at::kFloat));
+      at::linspace(bytes ? 0 : -2, bytes ? 255 : 2, values, at::device(device).dtype(at::kFloat));
   shape.insert(shape.begin(), 1);
   const at::Tensor image = one.to(type).view(shape);
   shape.front() = samples;

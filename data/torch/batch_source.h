@@ -42,19 +42,19 @@ inline constexpr std::int64_t kMaxInUse = 4;
 /// the batches are the same.
 /// @param image_dtype float32; on a GPU float16 or bfloat16 as well.
 /// @param ring the ring from which batches are taken if possible (SharedLoader).
-/// @throws DataError if a field of `fields` does not exist; ConfigError if the pipeline does not
-/// fit the file; DeviceError if `device` is a GPU and this build has no CUDA. The first
-/// begin_epoch() throws Error with ExitCode::out_of_memory if stored images do not fit in the GPU's
-/// memory.
+/// @throws the errors of SharedLoader's constructor; DataError if `fields` names an output that
+/// does not exist, or the pipeline has no output of a suitable kind; DeviceError if `device` is a
+/// GPU and this build has no CUDA. The first begin_epoch() throws Error with
+/// ExitCode::out_of_memory if stored images do not fit in the GPU's memory.
 [[nodiscard]] PRECAST_API std::unique_ptr<BatchSource> make_batch_source(
     const BetonReader& reader, const Pipeline& pipeline, const LoaderOptions& options,
     const FieldChoice& fields, at::Device device, at::ScalarType image_dtype,
     const SharedRing& ring = {});
 
 /// Returns a function that makes batches with the names, shapes and types of a make_batch_source()
-/// source, without reading samples: each image is the same ramp from -2 to 2, the range of
-/// normalised images; all other values are 0. Does not borrow its arguments. @throws
-/// DataError and ConfigError in the same cases as make_batch_source()
+/// source, without reading samples: each image is the same ramp, from -2 to 2, the range of
+/// normalised images, or from 0 to 255 if images are bytes; all other values are 0. Does not borrow
+/// its arguments. @throws DataError and ConfigError in the same cases as make_batch_source()
 [[nodiscard]] PRECAST_API BatchMaker make_batch_maker(const BetonReader& reader,
                                                       const Pipeline& pipeline,
                                                       const FieldChoice& fields, at::Device device,

@@ -24,7 +24,7 @@ struct BatchFields {
 [[nodiscard]] at::ScalarType scalar_type(ElementType type);
 
 /// Selects the inputs and targets among the loader's outputs. @throws DataError naming the file if
-/// a field of `choice` is missing
+/// `choice` names an output that does not exist, or there is no output of a suitable kind
 [[nodiscard]] BatchFields find_fields(const BetonReader& reader, std::vector<Output> outputs,
                                       const FieldChoice& choice);
 

@@ -144,7 +144,7 @@ class OutsideSource final : public BatchSource {
     }
   }
 
-  /// Returns the batch at `position_`.
+  /// Returns the batch at `position_`; nothing if OutsideBatches::next() returns nothing.
   std::optional<OutsideBatch> take() {
     while (std::optional<OutsideBatch> received = batches_->next()) {
       if (!is_before_pass(*received)) {

@@ -38,9 +38,9 @@ struct OutsideSpec {
   bool accepts_unnumbered = false;
 };
 
-/// Returns a spec with the outputs that `choice` selects from those of a file's samples. The caller
-/// sets all other members. @throws DataError and ConfigError in the same cases as
-/// make_batch_source()
+/// Returns a spec with the inputs and targets that `choice` selects from the outputs of `pipeline`
+/// for the file. The caller sets all other members. @throws DataError and ConfigError in the same
+/// cases as make_batch_source()
 [[nodiscard]] PRECAST_API OutsideSpec make_outside_spec(const BetonReader& reader,
                                                         const Pipeline& pipeline,
                                                         const FieldChoice& choice);

@@ -5,7 +5,7 @@
 
 namespace precast::data {
 
-/// The centred square of side int(ratio * min(height, width)), as in FFCV's
+/// The centred square of side int(ratio * min(height, width)), at least 1 px, as in FFCV's
 /// CenterCropRGBImageDecoder.
 class PRECAST_API CenterCrop final : public Crop {
  public:

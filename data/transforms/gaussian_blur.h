@@ -13,7 +13,7 @@ namespace precast::data {
 /// of torchvision's, which sums in two dimensions; this function sums along columns, then along
 /// rows.
 /// @param kernel_size odd, at most 255, and less than twice the image's shorter side.
-/// @param scratch     blur_scratch_bytes()
+/// @param scratch     blur_scratch_bytes() bytes
 PRECAST_API void gaussian_blur(const Pixels& image, int kernel_size, double sigma,
                                std::span<std::byte> scratch);
 [[nodiscard]] PRECAST_API std::size_t blur_scratch_bytes(const PixelShape& shape, int kernel_size);

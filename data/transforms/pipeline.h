@@ -37,7 +37,7 @@ struct OutputSpec {
   /// For values of varying size: the size to which each is padded, [bytes] or the sides of an
   /// array. If it is empty, the rules in data/transforms/README.md apply.
   std::vector<std::int64_t> pad_to = {};
-  /// For numbers and masks: the type to which they are converted.
+  /// The type of the step `convert`; empty if there is none.
   std::optional<ElementType> type = {};
   /// For messages: `pipeline.train.view2`, and its location in the recipe.
   std::string key = {};
@@ -89,7 +89,7 @@ struct StageHelp {
   /// One line per option.
   std::string options;
 };
-/// resize, channels, convert, normalize, layout.
+/// Describes the items resize, channels, convert, normalize and layout.
 [[nodiscard]] PRECAST_API std::vector<StageHelp> pipeline_stages();
 
 }  // namespace precast::data

@@ -24,8 +24,7 @@ class PRECAST_API JsonField final : public Field {
 /// only in their type). Accepts only arrays of that format.
 class PRECAST_API ArrayField final : public Field {
  public:
-  /// @param type ndarray or tensor. @throws ConfigError for a format that a field descriptor cannot
-  /// represent.
+  /// @param type ndarray or tensor. @throws ConfigError for a format that array_bytes() rejects.
   ArrayField(FieldType type, ArrayFormat format);
   [[nodiscard]] FieldType type() const override { return type_; }
   [[nodiscard]] std::vector<std::byte> arguments() const override { return arguments_; }

@@ -15,7 +15,7 @@ class PRECAST_API CustomField final : public Field {
  public:
   /// @param arguments the descriptor's arguments for FFCV's class (`to_binary()`), or nothing; the
   /// tag is added. @throws ConfigError for an invalid layout, and for arguments that use the bytes
-  /// of the tag for something else.
+  /// of the tag for something else; DataError for arguments with a damaged tag.
   CustomField(const FieldLayout& layout, std::vector<std::byte> arguments);
   [[nodiscard]] FieldType type() const override { return FieldType::custom; }
   [[nodiscard]] std::vector<std::byte> arguments() const override { return arguments_; }

@@ -30,7 +30,8 @@ class PRECAST_API Field {
  public:
   virtual ~Field();
   [[nodiscard]] virtual FieldType type() const = 0;
-  /// The arguments of the field's descriptor, after type and name: at most kFieldArgumentsBytes.
+  /// The arguments of the field's descriptor, after type and name: at most kFieldArgumentsBytes
+  /// bytes.
   [[nodiscard]] virtual std::vector<std::byte> arguments() const { return {}; }
   /// @param sample the sample's position among all samples to be written, including damaged ones
   /// that are left out (CorruptPolicy::skip); part of the key of random choices.

@@ -35,8 +35,8 @@ struct FieldInputs {
 
 using FieldRegistry = PartRegistry<Field, const FieldInputs&>;
 
-/// Registers all fields with which a dataset can be written: image, int, float, bytes, json,
-/// ndarray, tensor, pixels, ragged, custom.
+/// Registers the fields that come with precast: image, int, float, bytes, json, ndarray, tensor,
+/// pixels, ragged, custom.
 PRECAST_API void register_fields(FieldRegistry& fields);
 /// A registry with the fields of register_fields().
 [[nodiscard]] PRECAST_API FieldRegistry make_fields();

@@ -35,7 +35,7 @@ class PRECAST_API PixelsField final : public ShapedField {
   /// @param tag of kind pixels. @throws ConfigError for an invalid tag.
   explicit PixelsField(const FieldTag& tag) : ShapedField(tag) {}
   /// Returns the tag for images with the type and channels of this one. @throws DataError if the
-  /// value is not an image.
+  /// value is not a valid image.
   [[nodiscard]] static FieldTag tag_for(const Value& value);
   /// @throws DataError for an image of a different type or number of channels, or a value that is
   /// not an image.
@@ -50,7 +50,8 @@ class PRECAST_API RaggedField final : public ShapedField {
   /// Returns the tag for arrays with the type and number of dimensions of this one. @throws
   /// DataError if the value is not an array.
   [[nodiscard]] static FieldTag tag_for(const Value& value);
-  /// @throws DataError for an array of a different type or number of dimensions.
+  /// @throws DataError for an array of a different type or number of dimensions, or a value that is
+  /// not an array.
   void encode(const Value& value, std::uint64_t sample, EncodedValue& out) override;
 };
 

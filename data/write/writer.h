@@ -41,16 +41,18 @@ struct BetonLayout {
 /// (data/FORMAT.md): blobs follow each other without gaps, all blobs of a sample are in one page,
 /// the unused end of a page is zero, the allocation table follows the last page, and the header's
 /// pointer to the table is written last. With checksums, values begin in the page in which the
-/// records end, and the last page ends with its last value, so that a small dataset does not need
-/// two complete pages. The file appears under its name only when finish() succeeds; an older file
-/// stays until then. Needs memory for one page, and 32 bytes per blob. Not thread-safe.
+/// records end, if those of the first sample fit into it, and the last page ends with its last
+/// value, so that a small dataset does not need two complete pages. The file appears under its name
+/// only in finish(); an older file stays until then. Needs memory for one page, and 32 bytes per
+/// blob. Not thread-safe.
 class PRECAST_API BetonWriter {
  public:
   /// @param num_samples the maximum number of samples. @throws ConfigError for an invalid page
   /// size, for 0 samples, for 0 or more than kMaxFields fields, for field names that are empty,
-  /// over 16 characters, not printable ASCII or duplicate, for a FILE.sum that is not a file of
-  /// checksums, and, with checksums, for a first field whose arguments leave no room for the mark
-  /// of a file with checksums (kSumsFlagAt); IoError if the file cannot be created.
+  /// over 16 characters, not printable ASCII or duplicate, for a custom field whose arguments do
+  /// not contain its layout, for a FILE.sum that is not a file of checksums, and, with checksums,
+  /// for a first field whose arguments leave no room for the mark of a file with checksums
+  /// (kSumsFlagAt); IoError if the file cannot be created.
   BetonWriter(const std::filesystem::path& path, std::vector<FieldColumn> columns,
               std::uint64_t num_samples, const BetonLayout& layout = {},
               FileOps& ops = posix_file_ops());

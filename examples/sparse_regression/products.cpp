@@ -16,7 +16,7 @@ namespace {
 /// The number of parts into which the rows of a batch are divided. It is the same for any number of
 /// threads, so sums are bitwise identical.
 constexpr std::int64_t kParts = 8;
-/// Number of values in a block: 512 KiB of float32, half of a core's L2 cache. On a GPU, a block
+/// Number of values in a block: 512 KiB of float32, half of an L2 cache of 1 MiB. On a GPU, a block
 /// takes 256 MiB of its memory.
 constexpr std::int64_t kCpuBlock = std::int64_t{1} << 17;
 constexpr std::int64_t kGpuBlock = std::int64_t{1} << 26;

@@ -28,7 +28,7 @@ namespace data = precast::data;
 /// The image size that interfaces of precast require even for a file without images.
 constexpr std::int64_t kNoImages = 1;
 
-/// Index of a field that has one of the types. @throws precast::DataError
+/// Index of the field with this name, which must have one of the types. @throws precast::DataError
 std::size_t find_field(const data::BetonReader& reader, const std::string& name,
                        std::initializer_list<data::FieldType> types, const std::string& expected) {
   const std::size_t field = reader.field(name);

@@ -42,7 +42,8 @@ struct StreamStatistics {
 };
 
 /// Streams the rows of a feature matrix from a .beton file that need not fit into memory, in
-/// batches whose content depends only on the seed and the pass. Use from one thread.
+/// batches. With the same options, their content depends only on the pass and, for the order
+/// `quasi_random`, on the memory that is left for pages. Use from one thread.
 class SampleStream {
  public:
   /// @throws precast::DataError for a file without these fields, a field of a different type or a

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes train.npz and val.npz: 30 numbers that describe three lines of a file of this repository, and its language.
+"""Writes train.npz and val.npz. A sample is 30 numbers that describe three lines of a file of this repository, and
+the file's language.
 
     python3 make_data.py FOLDER
 """

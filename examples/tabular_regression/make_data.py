@@ -17,7 +17,10 @@ ROWS, COLUMNS, WIDTH = 4, 7, 4
 
 
 def blocks(image, first_row):
-    """Returns the means of blocks of 4 columns and 3 or 4 rows, for one half of the image."""
+    """Returns the mean brightness of each block in the half of the image that begins at pixel row `first_row`.
+
+    A block is 4 pixels wide and 3 or 4 pixels high.
+    """
     means = []
     for block in range(ROWS):
         begin = first_row + 14 * block // ROWS

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes train.jsonl and val.jsonl: three lines of a file of this repository, and its language.
+"""Writes train.jsonl and val.jsonl. A sample is three lines of a file of this repository, and the file's language.
 
     python3 make_data.py FOLDER
 """

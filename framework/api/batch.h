@@ -23,7 +23,7 @@ struct PRECAST_API Batch {
   /// float64. Images are [N, C, H, W]; unless the pipeline says otherwise, they are floating point,
   /// channels_last and normalised.
   std::vector<NamedTensor> fields;
-  /// The samples' indices in the dataset file, [N].
+  /// The samples' indices in the dataset, [N]; batches that methods make may have none.
   std::vector<std::uint64_t> sample_ids;
   /// The recipe's data.inputs and data.targets, in the recipe's order, as indices into `fields`.
   /// There may be no targets (TargetKind::none).
@@ -43,8 +43,8 @@ struct PRECAST_API Batch {
   [[nodiscard]] at::Tensor& labels() { return target(); }
   [[nodiscard]] const at::Tensor& labels() const { return target(); }
 
-  /// The tensor of the field called `name`. @throws ConfigError if there is no such field, with a
-  /// similar name or the list of fields.
+  /// The tensor of the field called `name`. @throws ConfigError if there is no such field; the
+  /// message suggests a similar name or lists the fields.
   [[nodiscard]] const at::Tensor& field(std::string_view name) const;
   /// Number of samples: the first dimension of the first input. Do not use the size of sample_ids
   /// instead: methods may make batches without sample ids.

@@ -101,19 +101,19 @@ class Method : public Stateful {
   [[nodiscard]] virtual bool records_hooks(int /*world*/) const { return false; }
   /// Called after the optimiser's update. @param global_step as in on_batch().
   virtual void on_step_end(Model& /*model*/, std::int64_t /*global_step*/) {}
-  /// An object that exists while the model is evaluated. For example, EMA's eval_scope() swaps its
-  /// averages in, and the destructor of the guard restores the weights.
+  /// An object that exists while the model is evaluated. For example, EMA's eval_scope() copies its
+  /// averages into the model, and the destructor of the guard restores the weights.
   class EvalGuard {
    public:
     virtual ~EvalGuard() = default;
   };
   [[nodiscard]] virtual std::unique_ptr<EvalGuard> eval_scope(Model& /*model*/) { return nullptr; }
   /// Whether eval_scope() would now replace the weights by averages, as ema and swa do. If so, a
-  /// checkpoint records this method's name with its weights, which are not averaged, and state()
-  /// must contain the average of the weight W as the tensor `W.<name of the method>`, which
-  /// `precast convert` reads. If this function returns false, eval_scope() is also called when a
-  /// checkpoint is saved, and its guard is destroyed at once. If there was a guard, the checkpoint
-  /// does not record which weights the run evaluated, and `precast convert` rejects its folder.
+  /// checkpoint contains the weights without averaging, and this method's name; state() must
+  /// contain the average of the weight W as the tensor `W.<name of the method>`, which `precast
+  /// convert` reads. If this function returns false, eval_scope() is also called when a checkpoint
+  /// is saved, and its guard is destroyed at once. If there was a guard, the checkpoint does not
+  /// record which weights the run evaluated, and `precast convert` rejects its folder.
   [[nodiscard]] virtual bool evaluates_averages() const { return false; }
 };
 
@@ -125,8 +125,9 @@ struct NamedMethod {
   std::unique_ptr<Method> method;
 };
 
-/// One message for each rule that the methods of a recipe break: `swa with ema: expected only one
-/// of the two: REASON`.
+/// One message for each rule that the methods of a recipe break, such as `swa with ema: expected
+/// only one of the two: REASON`, and one for each method with a step_strategy() after the first
+/// such method.
 [[nodiscard]] PRECAST_API std::vector<std::string> broken_rules(
     const std::vector<NamedMethod>& methods);
 

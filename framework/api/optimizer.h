@@ -64,8 +64,8 @@ class Optimizer : public Stateful {
 
 /// The inputs from which every optimiser is created.
 struct OptimizerInputs {
-  /// The parameters that this rank updates, in the model's order. Borrowed only during
-  /// construction.
+  /// The parameters that this rank updates, in the model's order. The list itself is used only
+  /// during construction.
   const std::vector<NamedTensor>& parameters;
   /// The schedule's highest learning rate.
   double peak_lr = 0;

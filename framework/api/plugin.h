@@ -12,8 +12,8 @@
 
 namespace precast {
 
-/// The kinds of parts that a train plug-in may add. A recipe can name them in addition to the parts
-/// for data.
+/// The registries to which a train plug-in adds its parts. Parts for data belong in a data plug-in
+/// (data/plugin.h).
 struct TrainParts {
   ModelRegistry models{"model"};
   MethodRegistry methods{"method"};

@@ -28,9 +28,9 @@ class StepPasses {
   [[nodiscard]] virtual const Loss& loss() const = 0;
 };
 
-/// Replaces the usual forward and backward pass of a step: SAM runs two of each, selective backprop
-/// uses only a part of the batch. The engine still runs everything before these passes (on_batch)
-/// and after them (unscaling, on_gradients, the optimiser).
+/// Replaces the usual forward and backward pass of a step. For example, SAM runs two of each, and
+/// selective backprop uses only a part of the batch. The engine still does everything before these
+/// passes (on_batch) and after them (unscaling, on_gradients, the optimiser).
 class StepStrategy {
  public:
   virtual ~StepStrategy() = default;

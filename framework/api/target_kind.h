@@ -12,7 +12,8 @@ enum class TargetKind {
   /// Numbers: target and outputs have the same shape, or one of the two is flattened to [N, K]. [N]
   /// counts as [N, 1].
   values,
-  /// Any number of classes per sample: target [N, classes] of 0 and 1, outputs [N, classes].
+  /// Any number of classes per sample: target [N, classes] of values from 0 to 1, outputs [N,
+  /// classes].
   multi_hot,
   /// The class of each pixel: target [N, H, W] of an integer type, outputs [N, classes, H, W].
   class_mask,

@@ -11,9 +11,9 @@
 
 namespace precast {
 
-/// A file to which a run appends complete pieces, such as the log or the event file. A full disk
-/// does not stop the run: pieces that cannot be written are kept in memory and written before the
-/// next piece, or by flush(). Not thread-safe.
+/// A file to which a run appends complete pieces, such as the log or the event file. A failed
+/// write, as on a full disk, does not stop the run: pieces that cannot be written are kept in
+/// memory and written before the next piece, or by flush(). Not thread-safe.
 class PRECAST_API AppendedFile {
  public:
   /// Appends to existing contents. @throws IoError if the file cannot be opened or created.

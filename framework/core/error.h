@@ -70,7 +70,8 @@ class PRECAST_API IoError : public Error {
   ~IoError() override;
 };
 
-/// A GPU, a driver or a library is missing or has the wrong version, or the ranks cannot connect.
+/// An unsuitable environment: a GPU, a driver or a library is missing, has the wrong version or has
+/// failed, a thread cannot be started, or the ranks cannot connect.
 class PRECAST_API DeviceError : public Error {
  public:
   explicit DeviceError(const std::string& message) : Error(message, ExitCode::environment) {}

@@ -32,8 +32,8 @@ struct EventScalar {
 [[nodiscard]] PRECAST_API std::string event_record(double wall_time, std::int64_t step,
                                                    std::span<const EventScalar> scalars);
 
-/// Number of bytes of `file` up to the end of its last complete record. A crash may leave an
-/// incomplete record, at which readers stop.
+/// Number of bytes of `file` before its first incomplete or damaged record, at which readers stop.
+/// A crash may leave an incomplete record.
 [[nodiscard]] PRECAST_API std::size_t intact_prefix_bytes(std::string_view file);
 
 }  // namespace precast

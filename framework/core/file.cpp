@@ -271,8 +271,8 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
   fd_ = open_regular(path, status);
   size_ = static_cast<std::size_t>(status.st_size);
   if (size_ == 0) return;
-  // Without this advice, the non-blocking read in cached() starts read-ahead at a byte that is not
-  // cached, from Linux 6.12 on. The advice does not affect page faults.
+  // Without this advice, from Linux 6.12 on, the non-blocking read in cached() would read ahead
+  // several pages if its byte is not cached. The advice does not affect page faults.
   ::posix_fadvise(fd_, 0, 0, POSIX_FADV_RANDOM);
   void* mapped = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, fd_, 0);
   if (mapped == MAP_FAILED) {
@@ -301,8 +301,8 @@ bool MappedFile::cached(std::uint64_t offset) const {
     auto* const at = const_cast<std::byte*>(data_) + offset / kPageBytes * kPageBytes;
     return ::mincore(at, 1, &page) == 0 && (page & 1) != 0;
   }
-  // If the page is not cached, the call starts to read it. A fast disk may deliver it before the
-  // call returns; it then counts as cached.
+  // From Linux 6.12 on, the call starts to read a page that is not cached. A fast disk may deliver
+  // the page before the call returns; the page then counts as cached.
   char byte = 0;
   const iovec to{.iov_base = &byte, .iov_len = 1};
   return ::preadv2(fd_, &to, 1, static_cast<off_t>(offset), RWF_NOWAIT) == 1;

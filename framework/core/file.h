@@ -16,7 +16,7 @@
 namespace precast {
 
 /// An interface to the system calls that write files and folders, so that a test can make the n-th
-/// call fail. Functions return what the POSIX functions of the same name return, and set errno.
+/// call fail. Functions return what the corresponding POSIX functions return, and set errno.
 /// Implementations are thread-safe.
 class PRECAST_API FileOps {
  public:
@@ -41,7 +41,7 @@ class PRECAST_API FileOps {
   /// Makes changes to the entries of a folder durable.
   virtual int fsync_folder(const char* path) = 0;
   /// Bytes that an unprivileged user can still write to the file system of `path`; INT64_MAX if the
-  /// file system does not report it.
+  /// file system does not report it; -1 on an error.
   virtual std::int64_t free_bytes(const char* path) = 0;
 };
 

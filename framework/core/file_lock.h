@@ -16,14 +16,14 @@ class PRECAST_API FileLock {
  public:
   enum class Kind { shared, exclusive };
   /// Tries once. Creates the file if it is missing. @param lock flock, or a test's replacement.
-  /// @return nothing if another process holds it. @throws IoError
+  /// @return nothing if a conflicting lock is held. @throws IoError
   [[nodiscard]] static std::optional<FileLock> try_lock(const std::filesystem::path& path,
                                                         Kind kind = Kind::exclusive,
                                                         int (*lock)(int fd,
                                                                     int operation) = nullptr);
   /// Tries for a second, because a killed process may take a moment to end. Then writes the host
-  /// name and the process id into the file, for lock_holder(). Warns if the file system does not
-  /// support locks. @return nothing if another process holds it. @throws IoError
+  /// name and the process id into the file, for lock_holder(). If the file system does not support
+  /// locks, only warns. @return and @throws like try_lock().
   [[nodiscard]] static std::optional<FileLock> acquire(const std::filesystem::path& path,
                                                        Kind kind = Kind::exclusive);
   FileLock(FileLock&& other) noexcept : fd_(other.fd_), supported_(other.supported_) {

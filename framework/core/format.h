@@ -10,7 +10,7 @@
 
 namespace precast {
 
-/// `1:02:03`, `4:05` or `6.7 s`.
+/// `1:02:03`, `4:05` or `6.7 s`; `?` for a negative or infinite number and for NaN.
 [[nodiscard]] PRECAST_API std::string format_duration(double seconds);
 /// `12.3 MB` (powers of 1000).
 [[nodiscard]] PRECAST_API std::string format_bytes(double bytes);

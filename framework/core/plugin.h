@@ -4,8 +4,8 @@
 /// framework/api/plugin.h (models, methods, losses, metrics, optimisers, schedules) or
 /// data/plugin.h (transforms, orders, fields, sources), which declare the parts, and build the
 /// plug-in with the CMake function precast_add_plugin(), which find_package(precast) provides.
-/// precast_add_plugin() defines PRECAST_ABI, a digest of the headers with which the plug-in is
-/// built.
+/// precast_add_plugin() defines PRECAST_ABI: the version of precast and a digest of the headers
+/// with which the plug-in is built.
 ///
 /// C++ has no stable binary interface: a plug-in must have been compiled with the same headers,
 /// libtorch and compiler as precast. It therefore contains a string that describes how it was

@@ -9,6 +9,7 @@
 
 #include "framework/core/format.h"
 #include "framework/core/log.h"
+#include "framework/core/utf8.h"
 
 namespace precast {
 namespace {
@@ -18,18 +19,9 @@ constexpr auto kRedrawEvery = std::chrono::milliseconds(100);
 constexpr auto kPlainLineEvery = std::chrono::seconds(5);
 constexpr std::string_view kBetweenParts = " | ";
 
-/// Whether this is the second or a later byte of a UTF-8 character.
-bool continues_character(char byte) {
-  return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U;
-}
-
-std::size_t columns_of(std::string_view text) {
-  return text.size() - static_cast<std::size_t>(std::ranges::count_if(text, continues_character));
-}
-
 std::size_t columns_of(const std::vector<LinePart>& parts) {
   std::size_t columns = parts.empty() ? 0 : kBetweenParts.size() * (parts.size() - 1);
-  for (const LinePart& part : parts) columns += columns_of(part.text);
+  for (const LinePart& part : parts) columns += count_characters(part.text);
   return columns;
 }
 

@@ -36,7 +36,7 @@ class Registry {
     entries_.push_back({std::move(name), std::move(help), std::move(factory)});
   }
 
-  /// @throws ConfigError if `name` is unknown, with a similar name or the list of known names.
+  /// @throws ConfigError if `name` is unknown; the message is unknown(name).
   [[nodiscard]] std::unique_ptr<Product> create(std::string_view name, Args... args) const {
     const Entry* entry = find(name);
     if (entry == nullptr) throw ConfigError(unknown(name));
@@ -53,7 +53,8 @@ class Registry {
     return all;
   }
 
-  /// `unknown model 'resnet19'. Did you mean 'resnet18'?`
+  /// A message with a similar name or the list of known names: `unknown model 'resnet19'. Did you
+  /// mean 'resnet18'?`
   [[nodiscard]] std::string unknown(std::string_view name) const {
     return fmt::format("unknown {} '{}'. {}", kind_, name, suggest(name, names()));
   }

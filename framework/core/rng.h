@@ -19,7 +19,7 @@ enum class RandomUse : std::uint8_t {
   write_mode = 3,
   shuffle_on_write = 4,
   split = 5,
-  /// Transforms of a pipeline; their seeds are derived from their names (derived_seed).
+  /// Transforms, some methods and other uses whose seeds are derived from names (derived_seed).
   transform = 16,
   mixup = 17,
   cutmix = 18,
@@ -29,11 +29,11 @@ enum class RandomUse : std::uint8_t {
 /// A stream of random numbers that is a pure function of (seed, epoch, position, use):
 /// Philox4x32-10, Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC 2011). A stream
 /// is cheap to create, so each (sample, operation) has its own, and results do not depend on which
-/// thread runs an operation. A stream has 2^34 draws of 32 bits. Not thread-safe: give each thread
-/// a copy.
+/// thread runs an operation. A stream has 2^34 draws of 32 bits. Not thread-safe.
 class PRECAST_API RandomStream {
  public:
-  /// @param position the sample's position in the epoch's global order, below 2^40.
+  /// @param epoch the epoch; for methods that change batches, the rank. @param position the
+  /// sample's position in the epoch's global order, or the step; below 2^56.
   RandomStream(std::uint64_t seed, std::uint32_t epoch, std::uint64_t position, RandomUse use);
 
   /// Uniform over all 32-bit values.

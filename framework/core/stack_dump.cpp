@@ -32,8 +32,8 @@ void write_text(int fd, std::string_view text) {
   }
 }
 
-/// The first call of backtrace() loads a library, which is not safe in a signal handler. Therefore,
-/// dump_all_stacks() has already called it once.
+/// Writes the stack of the interrupted thread. The first call of backtrace() loads a library, which
+/// is not safe in a signal handler. Therefore, dump_all_stacks() has already called it once.
 void on_dump_signal(int /*signal*/) {
   std::array<void*, kMaxFrames> frames{};
   const int count = ::backtrace(frames.data(), static_cast<int>(frames.size()));

@@ -29,10 +29,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
-}  // namespace
-
-std::string suggest(std::string_view name, const std::vector<std::string>& known) {
-  if (known.empty()) return "Known: none.";
+/// The name to suggest; null if none is similar.
+const std::string* find_similar(std::string_view name, const std::vector<std::string>& known) {
   const std::string* nearest = nullptr;
   std::size_t nearest_distance = 0;
   for (const std::string& candidate : known) {
@@ -42,10 +40,23 @@ std::string suggest(std::string_view name, const std::vector<std::string>& known
       nearest_distance = distance;
     }
   }
-  if (nearest != nullptr && nearest_distance <= std::max<std::size_t>(1, nearest->size() / 3)) {
-    return fmt::format("Did you mean '{}'?", *nearest);
-  }
+  const bool is_similar =
+      nearest != nullptr && nearest_distance <= std::max<std::size_t>(1, nearest->size() / 3);
+  return is_similar ? nearest : nullptr;
+}
+
+}  // namespace
+
+std::string suggest(std::string_view name, const std::vector<std::string>& known) {
+  if (known.empty()) return "Known: none.";
+  if (const std::string* similar = find_similar(name, known))
+    return fmt::format("Did you mean '{}'?", *similar);
   return fmt::format("Known: {}.", fmt::join(known, ", "));
+}
+
+std::string suggest_similar(std::string_view name, const std::vector<std::string>& known) {
+  const std::string* similar = find_similar(name, known);
+  return similar == nullptr ? "" : fmt::format(". Did you mean '{}'?", *similar);
 }
 
 }  // namespace precast

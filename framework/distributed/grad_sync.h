@@ -19,13 +19,14 @@ enum class VariableUpdate {
   /// Like `replicated`, but all gradients are sent in one message after the backward pass. This is
   /// the baseline for measuring the benefit of the overlap.
   allreduce_after_backward,
-  /// Only rank 0 receives the summed gradients and updates the parameters, which it then sends to
+  /// Only rank 0 receives the averaged gradients and updates the parameters, which it then sends to
   /// the other ranks.
   parameter_server,
 };
 
-/// The element type in which gradients are sent. In half precision, messages are smaller, but the
-/// sums are less accurate, because the additions are in half precision too.
+/// The element type in which gradients are sent; ignored with parameter_server. In half precision,
+/// messages are smaller, but the sums are less accurate, because the additions are in half
+/// precision too.
 enum class GradCompression { none, fp16, bf16 };
 
 struct GradSyncOptions {
@@ -43,8 +44,9 @@ struct GradSyncOptions {
 
 /// The reason why a CUDA graph cannot contain the exchange of gradients, as a clause; empty if it
 /// can. A graph can contain `allreduce_after_backward` over NCCL 2.9.6 or later. It cannot contain
-/// c10d's Reducer (`replicated`): the Reducer's hooks belong to the stream on which it was
-/// constructed, but a graph records a different stream.
+/// `parameter_server`, because the ranks do different work, or c10d's Reducer (`replicated`): the
+/// Reducer's hooks belong to the stream on which it was constructed, but a graph records a
+/// different stream.
 [[nodiscard]] PRECAST_API std::string graph_obstacle(VariableUpdate update, at::Device device,
                                                      Transport transport);
 

@@ -26,8 +26,9 @@ class PRECAST_API Heartbeat {
  public:
   /// Called on the heartbeat's thread when the run cannot continue: another rank is silent or has
   /// failed, or the store cannot be reached. The function must end the process.
-  /// @param cause empty if it is unknown. @param reported_elsewhere whether another rank (or the
-  /// launcher) reports the cause
+  /// @param cause the reason; if another rank (or the launcher) has claimed the failure, the cause
+  /// in its claim, as in claimed_cause(). @param reported_elsewhere whether another rank or the
+  /// launcher reports the cause
   using OnFailure = std::function<void(const std::string& cause, bool reported_elsewhere)>;
 
   /// @throws DeviceError if the store cannot be reached.

@@ -13,8 +13,8 @@ namespace precast::distributed {
 /// arranged in a circle, a rank watches the next kWatched ones that have not finished. If
 /// neighbouring ranks die together, as those of a host do, the rank before them watches the first
 /// of them. Because a rank watches only a few others, the number of requests to the store is
-/// proportional to the number of ranks. As with c10d_parts.h, only the sources of this folder
-/// include this header. Not thread-safe.
+/// proportional to the number of ranks. As with c10d_parts.h, only the sources and tests of this
+/// folder include this header. Not thread-safe.
 class PRECAST_API PeerWatch {
  public:
   using Clock = std::chrono::steady_clock;

@@ -11,7 +11,7 @@
 namespace precast::engine {
 
 /// Prepares a model, which already has a checkpoint's weights, for an evaluation with the same
-/// result as in the run that saved the checkpoint. Restores the methods that have a state in the
+/// result as in the run that saved the checkpoint. Restores the methods that have tensors in the
 /// checkpoint, and calls their eval_scope(), in which ema and swa swap in their averages.
 /// @param methods the methods of the run's recipe. Do not use them for anything else afterwards.
 /// @param checkpoint a folder `ckpt-<step>`.

@@ -15,6 +15,7 @@
 #include "framework/core/archive/safetensors.h"
 #include "framework/core/archive/weight_names.h"
 #include "framework/core/archive/weights_file.h"
+#include "framework/core/dump_json.h"
 #include "framework/core/error.h"
 #include "framework/core/log.h"
 #include "framework/engine/checkpoint_state.h"
@@ -31,7 +32,7 @@ using nlohmann::ordered_json;
 constexpr int kMaxFailures = 3;
 constexpr const char* kScaler = "grad_scaler";
 
-/// A copy of the complete state, ready to be written by a thread that does not use libtorch.
+/// A copy of the complete state, which another thread writes.
 struct Snapshot {
   StateCopy model, optimizer, methods, ranks;
   std::string state;
@@ -66,8 +67,8 @@ void write_model(const std::filesystem::path& path, const Snapshot& snapshot,
   write_safetensors(path, names.records, metadata);
 }
 
-/// Restores what write_model() has written. In checkpoints of older versions, blurred layers also
-/// have the model's own names.
+/// Restores what write_model() has written. Also accepts checkpoints of older versions, in which
+/// blurred layers have the model's own names.
 void restore_model(const std::filesystem::path& path, const std::vector<NamedTensor>& targets) {
   const WeightsFile file = load_weights(path, WrapperPrefixes::keep);
   const std::optional<WeightsSpec> spec = spec_of(file);
@@ -178,7 +179,7 @@ class Checkpointer::Impl {
       state = position;
       best_since_ = state.best_since;
       if (!sinks_.empty()) rewind_sinks(saved);
-      // Older checkpoints do not have this value.
+      // Checkpoints of earlier versions do not have this value.
       const auto threads = saved.value("compute_threads", std::vector<int>{});
       if (parts_.device.is_cpu())
         restore_compute_threads(threads, options_.max_threads, parts_.ranks);
@@ -278,7 +279,7 @@ class Checkpointer::Impl {
                                {"counters", counters},         {"sinks", sinks},
                                {"sink_seconds", sink_seconds}, {"identity", identity_}};
     // The identity may contain paths that are not UTF-8.
-    return text.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+    return dump_json(text, 2) + "\n";
   }
 
   /// Rank 0 searches for the newest checkpoint, and reads all its files once to verify them. The
@@ -308,7 +309,7 @@ class Checkpointer::Impl {
 
   void rewind_sinks(const ordered_json& saved) {
     const ordered_json& positions = saved.at("sinks");
-    // Older checkpoints do not have these values.
+    // Checkpoints of earlier versions do not have these values.
     const ordered_json seconds = saved.value("sink_seconds", ordered_json::array());
     for (std::size_t i = 0; i < sinks_.size() && i < positions.size(); ++i) {
       sinks_[i]->rewind(positions[i].get<std::int64_t>());

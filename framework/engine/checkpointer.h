@@ -41,7 +41,8 @@ struct CheckpointOptions {
   /// middle of an epoch is then accepted only with the same size.
   bool order_depends_on_batch_size = false;
   /// Whether the run with this saved identity was evaluated as this run is: on the same data, with
-  /// the same settings. If not, its best value so far is discarded. Null: always.
+  /// the same settings. If not, its best value so far is discarded. If null, every saved run counts
+  /// as evaluated in the same way.
   std::function<bool(const nlohmann::ordered_json& saved)> has_same_evaluation = {};
   /// On a CPU: resume() does not set more compute threads than this, even if the checkpoint was
   /// saved with more.

@@ -19,8 +19,9 @@ class PRECAST_API DeviceFlag {
   void add(const at::Tensor& loss);
   /// Raises the flag if `bad` is true. @param bad scalar bool on the device.
   void raise_if(const at::Tensor& bad);
-  /// Whether the flag was raised, according to the last copy that has arrived. Starts the next
-  /// copy.
+  /// Whether the flag is raised, as far as is known without waiting. On a GPU, this is the result
+  /// of a copy that has arrived since the last call, and false if none has; the next copy is then
+  /// started unless one is under way.
   [[nodiscard]] bool poll();
   /// Whether the flag is raised now; waits for the device.
   [[nodiscard]] bool read() const;

@@ -75,8 +75,9 @@ class PRECAST_API Evaluator {
   explicit Evaluator(EvaluatorOptions options) : options_(std::move(options)) {}
   [[nodiscard]] std::int64_t image_size_px() const { return options_.image_size_px; }
 
-  /// Called after each batch with the number of samples that this rank has evaluated so far. It is
-  /// called the same number of times on every rank, even if a rank has no more batches.
+  /// Called after each batch. evaluate() passes the number of samples that this rank has evaluated
+  /// so far, and calls it the same number of times on every rank, even if a rank has no more
+  /// batches.
   /// @return false to stop the evaluation; must be the same on all ranks
   using OnBatch = std::function<bool(std::int64_t samples)>;
 

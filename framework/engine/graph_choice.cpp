@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kSmallBatch = 96;
 constexpr std::int64_t kSmallBatchSizePx = 160;
-/// The number of image sizes for which recordings are kept. They share one pool of memory.
+/// The number of image sizes whose recordings are kept. The recordings share one pool of memory.
 constexpr std::size_t kKeptSteps = 8;
 /// With several ranks, the number of steps that run before a step is recorded. PyTorch's
 /// documentation requires this number with NCCL, because NCCL connects the ranks during the first

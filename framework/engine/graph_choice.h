@@ -20,8 +20,8 @@ struct StepParts;
 /// graph and then replayed as one launch.
 enum class GraphMode {
   off,
-  /// The forward and backward passes of small batches in fp16 or bf16. A step that cannot be
-  /// recorded runs without a graph.
+  /// The forward and backward passes of small batches in fp16 or bf16. If a step cannot be
+  /// recorded, it and all later ones run without a graph.
   automatic,
   /// The forward and backward passes of every full batch. A step that cannot be recorded is an
   /// error, unless the reason is lack of memory.
@@ -61,8 +61,8 @@ struct GraphFacts {
 };
 
 /// Decides what is recorded. Passes are recorded only on a GPU and with one rank, because several
-/// ranks exchange gradients during the backward pass. Whole steps are also recorded with several
-/// ranks, if their exchange of gradients can be recorded.
+/// ranks may exchange gradients during the backward pass. Whole steps are also recorded with
+/// several ranks, if their exchange of gradients can be recorded.
 [[nodiscard]] PRECAST_API GraphChoice choose_graph(const GraphFacts& facts);
 
 /// The choice in words: "the whole step", "the forward and backward passes, not the whole step:
@@ -70,10 +70,11 @@ struct GraphFacts {
 [[nodiscard]] PRECAST_API std::string graph_text(const GraphChoice& choice);
 
 /// Whether to record steps with batches of this size: never with `off`, always with `on` and
-/// `step`; with `automatic`, if replays probably save time. They do if the device finishes a kernel
-/// before the host has launched the next one. In published measurements, replays save much time
-/// with batches far below 96 images of 160 px, and none with larger batches (spikformer, with 8 and
-/// 96 images; torchbench pull request 706).
+/// `step`; with `automatic`, if a batch has fewer pixels than 96 images of 160 px, because replays
+/// then probably save time. They do if the device finishes a kernel before the host has launched
+/// the next one. In published measurements, replays save much time with batches far below that
+/// size, and none with larger batches (spikformer, with 8 and 96 images; torchbench pull request
+/// 706).
 [[nodiscard]] PRECAST_API bool worth_recording(GraphMode mode, std::int64_t samples,
                                                std::int64_t size_px);
 

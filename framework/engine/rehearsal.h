@@ -43,8 +43,9 @@ struct RehearsalOptions {
 /// for synchronised batch norms. The temporary memory of optimisers and the memory that methods
 /// allocate are not tested. If this function throws, the model is no longer usable.
 /// @throws Error with ExitCode::out_of_memory naming the phase, the image size, the batch size, the
-/// epoch in which the run would have failed, and the settings to lower; Error if a batch norm
-/// has only one value per channel (TrainStep::run()).
+/// epoch in which the run would have failed, and the settings to lower, or naming the stored images
+/// if they alone do not fit; Error if a batch norm has only one value per channel
+/// (TrainStep::run()).
 PRECAST_API void rehearse(const TrainPlan& plan, const StepParts& parts, const Evaluator& evaluator,
                           const RehearsalOptions& options);
 

@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "framework/core/dump_json.h"
+
 namespace precast::engine {
 namespace {
 
@@ -50,8 +52,7 @@ std::vector<ReplacedSample> merge_replaced(std::span<const ReplacedSample> one,
 std::vector<ReplacedSample> gather_replaced(std::span<const ReplacedSample> mine,
                                             Communicator& ranks) {
   // Errors contain paths, which may not be UTF-8.
-  const std::string text =
-      json_of(mine).dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  const std::string text = dump_json(json_of(mine));
   std::vector<ReplacedSample> all;
   for (const std::string& list : ranks.all_gather(text))
     all = merge_replaced(all, samples_from_json(ordered_json::parse(list)));

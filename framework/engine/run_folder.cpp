@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "framework/core/archive/checkpoint_folder.h"
+#include "framework/core/dump_json.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/unix_time.h"
@@ -81,8 +82,7 @@ void RunFolder::write_params(const nlohmann::ordered_json& params) const {
 }
 
 void RunFolder::write_json(const std::string& name, const nlohmann::ordered_json& object) const {
-  write_file(path_ / name,
-             object.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  write_file(path_ / name, dump_json(object, 2) + "\n");
 }
 
 JsonLinesLog::JsonLinesLog(std::filesystem::path path, FileOps& ops)
@@ -92,7 +92,7 @@ void JsonLinesLog::write(const nlohmann::ordered_json& record) {
   const double now = unix_seconds();
   nlohmann::ordered_json line = {{"timestamp", now}, {"relative_time", now - start_}};
   line.update(record);
-  file_.append(line.dump() + "\n");
+  file_.append(dump_json(line) + "\n");
 }
 
 void JsonLinesLog::rewind(std::int64_t position) {

@@ -51,8 +51,8 @@ class PRECAST_API RunFolder {
 };
 
 /// The run's `log`: one JSON object per line with ffcv-imagenet's keys, each line flushed. Adds
-/// `timestamp` (Unix seconds) and `relative_time` (seconds since construction, plus the time of
-/// earlier processes, which rewind() and advance() set).
+/// `timestamp` (Unix seconds) and `relative_time` (seconds since construction or the last rewind(),
+/// plus the time of earlier processes, which rewind() and advance() set).
 class PRECAST_API JsonLinesLog final : public MetricSink {
  public:
   /// Creates the log, or appends to an existing one. @throws IoError if that fails.

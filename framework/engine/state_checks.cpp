@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "framework/core/archive/tensor_record.h"
+#include "framework/core/dump_json.h"
 #include "framework/core/error.h"
 #include "framework/core/log.h"
 #include "framework/engine/state_archive.h"
@@ -104,9 +105,7 @@ void StateChecks::compare_ranks() {
   for (const NamedMethod& method : parts_.methods) {
     if (!method.method->evaluates_averages()) mine[method.name] = digest_of(method.method->state());
   }
-  constexpr auto kReplace = nlohmann::json::error_handler_t::replace;
-  const std::vector<std::string> texts =
-      parts_.ranks.all_gather(mine.dump(-1, ' ', false, kReplace));
+  const std::vector<std::string> texts = parts_.ranks.all_gather(dump_json(mine));
   if (parts_.ranks.rank() != 0) return;
   std::vector<nlohmann::json> all;
   for (const std::string& text : texts) all.push_back(nlohmann::json::parse(text));

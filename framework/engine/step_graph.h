@@ -38,8 +38,8 @@ struct StepGraphOptions {
 /// from then on. Batches of a different shape or type get their own recording. If the set of
 /// parameters that require gradients changes (layer freezing), all recordings are dropped. If a
 /// step cannot be recorded, the run ends. In two cases, this step and all later ones instead run
-/// without a graph, with a warning: if the mode is `automatic`, or if there is one rank and memory
-/// ran out.
+/// without a graph, with a warning: if the mode is `automatic`, or if, with one rank, memory runs
+/// out although there is no other recording.
 ///
 /// The memory that recordings use is reserved for recordings. Therefore, all recordings are dropped
 /// before a warm-up step. The step then needs no more memory than without graphs, and the rehearsal
@@ -89,8 +89,8 @@ class PRECAST_API StepGraph {
     /// Sizes, strides and types of the batch, as tensors without memory.
     Batch layout;
     int warm_ups = 0;
-    /// The tensors from which the recorded work reads its inputs, without sample ids. Has no fields
-    /// until copy_inputs() creates them.
+    /// The batch whose tensors the recorded work reads as its inputs; its sample ids are empty. It
+    /// has no fields until copy_inputs() creates them.
     Batch batch{};
     /// The output of the recorded work.
     at::Tensor loss{};

@@ -81,6 +81,10 @@ std::string TrainProgress::epoch_line(const TrainState& state,
       if (name == best_.name) line += best;
     }
   }
+  if (state.epoch_skipped_steps > 0) {
+    const auto skipped = static_cast<std::uint64_t>(state.epoch_skipped_steps);
+    line += fmt::format(" | {} skipped", format_count(skipped, "step"));
+  }
   const double seconds = state.train_seconds - first_seconds_;
   const auto images = static_cast<double>(state.images_trained - first_images_);
   if (images > 0 && seconds > 0) line += fmt::format(" | {:.0f} img/s", images / seconds);

@@ -35,8 +35,8 @@ class PRECAST_API TrainProgress {
   void show_evaluation(std::int64_t samples, std::int64_t all_samples);
   void clear() { progress_.clear(); }
   /// Returns a line such as `epoch 2/16 | train loss 1.2345 | val loss 1.1012 | top-1 0.5678 (best)
-  /// | 812 img/s | 1:05`. Speed and time count from begin_epoch(); the time includes the
-  /// evaluation. @param state at the end of the epoch.
+  /// | 812 img/s | 1:05`, with the number of skipped steps if there are any. Speed and time count
+  /// from begin_epoch(); the time includes the evaluation. @param state at the end of the epoch.
   [[nodiscard]] std::string epoch_line(const TrainState& state,
                                        const std::optional<EvalResult>& eval) const;
 

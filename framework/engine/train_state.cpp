@@ -26,7 +26,7 @@ SourceTimes source_times_in(const ordered_json& json) {
 std::int64_t step_in_plan(const ordered_json& saved, const TrainState& state,
                           bool order_depends_on_batch_size) {
   const auto step = saved.at("step").get<std::int64_t>();
-  // Older checkpoints may not have these values.
+  // Checkpoints of earlier versions may not have these values.
   const auto batch = saved.value("global_batch_size", state.global_batch_size);
   const auto steps = saved.value("steps_per_epoch", std::int64_t{0});
   const bool same_steps = steps == 0 || steps == state.steps_per_epoch;
@@ -56,6 +56,19 @@ std::int64_t step_in_plan(const ordered_json& saved, const TrainState& state,
 
 }  // namespace
 
+void TrainState::add_skipped(std::int64_t steps) {
+  skipped_steps += steps;
+  epoch_skipped_steps += steps;
+}
+
+void TrainState::begin_next_epoch() {
+  ++epoch;
+  step = 0;
+  loss_sum.zero_();
+  loss_count.zero_();
+  epoch_skipped_steps = 0;
+}
+
 ordered_json to_json(const SourceTimes& times) {
   return {{"decoding", times.processing},
           {"reading", times.disk},
@@ -79,6 +92,8 @@ ordered_json position_of(const TrainState& state) {
           {"best_top_1", state.best_value},
           {"best_epoch", state.best_epoch},
           {"best_since", state.best_since},
+          {"skipped_steps", state.skipped_steps},
+          {"epoch_skipped_steps", state.epoch_skipped_steps},
           {"train_seconds", state.train_seconds},
           {"eval_seconds", state.eval_seconds},
           {"wait_seconds", state.wait_seconds},
@@ -101,12 +116,14 @@ double restore_position(const ordered_json& json, TrainState& state,
   json.at("epoch").get_to(state.epoch);
   state.step = step_in_plan(json, state, order_depends_on_batch_size);
   json.at("global_step").get_to(state.global_step);
-  // Older checkpoints do not have these values. The loss is null if it is NaN.
+  // Checkpoints of earlier versions do not have these values. The loss is null if it is NaN.
   const auto loss = json.find("train_loss");
   state.train_loss = loss != json.end() && loss->is_number() ? loss->get<double>() : NAN;
   state.best_value = json.value("best_top_1", -1.0);
   state.best_epoch = json.value("best_epoch", std::int64_t{-1});
   state.best_since = json.value("best_since", std::int64_t{0});
+  state.skipped_steps = json.value("skipped_steps", std::int64_t{0});
+  state.epoch_skipped_steps = json.value("epoch_skipped_steps", std::int64_t{0});
   if (!same_evaluation || json.value("best_metric", state.best_metric) != state.best_metric) {
     state.best_value = -1;
     state.best_epoch = -1;

@@ -47,6 +47,10 @@ struct TrainState {
   /// evaluations like those of this run; earlier checkpoints may have other values
   /// (Retention::best_since).
   std::int64_t best_since = 0;
+  /// Steps that NonFinitePolicy::skip has discarded, over all epochs and in the current one, as far
+  /// as they have been read from the device (TrainStep::take_skipped_steps()).
+  std::int64_t skipped_steps = 0;
+  std::int64_t epoch_skipped_steps = 0;
   double train_seconds = 0;
   double eval_seconds = 0;
   double wait_seconds = 0;
@@ -54,6 +58,11 @@ struct TrainState {
   SourceTimes loader_times;
   /// The samples that earlier processes of the run replaced, on all ranks.
   ReplacedSamples replaced;
+
+  /// Adds steps of the current epoch to both counts of skipped steps.
+  void add_skipped(std::int64_t steps);
+  /// Moves to the first step of the next epoch.
+  void begin_next_epoch();
 };
 
 /// The value of `loader_time` in the log: `{decoding, reading, blocked, ahead, copying}`.
@@ -65,11 +74,11 @@ struct TrainState {
 /// neither the best metric nor the global batch size; both are then taken from the run's identity.
 /// @throws nlohmann::json's exceptions
 [[nodiscard]] nlohmann::ordered_json position_in(const nlohmann::ordered_json& saved);
-/// Reads into `state` what position_of() wrote. Values that are missing in older checkpoints get
-/// their defaults. If the saved `best_metric` differs from that in `state`, `state` keeps its own
-/// and has no best value; it has none either if `same_evaluation` is false. If the saved global
-/// batch size differs, `state` keeps its own, and `step` becomes the number of steps of this size
-/// that cover the same samples.
+/// Reads into `state` what position_of() wrote. Values that checkpoints of earlier versions do not
+/// have get their defaults. If the saved `best_metric` differs from that in `state`, `state` keeps
+/// its own and has no best value; it has none either if `same_evaluation` is false. If the saved
+/// global batch size differs, `state` keeps its own, and `step` becomes the number of steps of this
+/// size that cover the same samples.
 /// @param order_depends_on_batch_size whether the order of an epoch's samples depends on the global
 /// batch size.
 /// @param same_evaluation whether the saved run was evaluated as this run is

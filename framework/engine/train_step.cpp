@@ -7,6 +7,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/full_like.h>
+#include <ATen/ops/isfinite.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
@@ -77,6 +78,7 @@ TrainStep::TrainStep(const TrainPlan& plan, StepParts parts, at::Device device, 
   if (skip_nonfinite_) statistics_ = statistics_of(parts_.model);
   for (const at::Tensor& statistic : statistics_)
     statistics_before_.push_back(at::empty_like(statistic));
+  if (skip_nonfinite_) skipped_steps_ = at::zeros({}, at::device(device).dtype(at::kLong));
   for (const NamedMethod& method : parts_.methods) {
     StepStrategy* strategy = method.method->step_strategy();
     if (strategy == nullptr) continue;
@@ -124,12 +126,32 @@ at::Tensor TrainStep::complete_step(Batch& batch, double lr) {
   for (std::size_t i = 0; i < statistics_.size(); ++i) {
     statistics_[i].copy_(at::where(scaled->found_inf > 0, statistics_before_[i], statistics_[i]));
   }
+  if (skip_nonfinite_) count_skipped(loss, scaled->found_inf);
   // In fp16, steps are also skipped while the gradient scaler searches for its scale, so the losses
   // of skipped steps count. If gradients are not finite at any scale, GradScaler::collapsed()
   // reports it.
   const bool uncounted = skip_nonfinite_ && !scaler_;
   if (loss_callback_) loss_callback_(uncounted ? loss_of_update(loss, *scaled) : loss);
   return loss;
+}
+
+void TrainStep::count_skipped(const at::Tensor& loss, const at::Tensor& found_inf) {
+  at::Tensor skipped = found_inf > 0;
+  if (scaler_) {
+    // All ranks have the averaged gradients, but only the rank's own loss tells a loss that is not
+    // finite from a scale that is too large.
+    const at::Tensor bad_losses = at::isfinite(loss).logical_not().to(at::kFloat);
+    if (parts_.ranks.world() > 1) parts_.ranks.all_reduce_sum({bad_losses});
+    skipped = skipped.logical_and(bad_losses > 0);
+  }
+  skipped_steps_.add_(skipped);
+}
+
+std::int64_t TrainStep::take_skipped_steps() {
+  if (!skip_nonfinite_) return 0;
+  const auto steps = skipped_steps_.item<std::int64_t>();
+  skipped_steps_.zero_();
+  return steps;
 }
 
 void TrainStep::rehearse(Batch& batch) {

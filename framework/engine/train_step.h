@@ -54,6 +54,11 @@ class PRECAST_API TrainStep : private StepPasses {
   void drop_recordings() {
     if (graph_) graph_->drop_recordings();
   }
+  /// Returns the number of discarded steps (`skip_nonfinite`) since the last call, the same on
+  /// every rank. Waits for the device if `skip_nonfinite` is true. In fp16, only discarded steps in
+  /// which the loss of a rank is not finite count: the others are those that the gradient scaler
+  /// discards while it searches for its scale.
+  [[nodiscard]] std::int64_t take_skipped_steps();
   /// Null unless the plan's precision is fp16.
   [[nodiscard]] GradScaler* scaler() { return scaler_ ? &*scaler_ : nullptr; }
   /// The number of steps of one image size up to and including the first replay; 0 if nothing is
@@ -88,6 +93,8 @@ class PRECAST_API TrainStep : private StepPasses {
   /// optimiser or a method does not support this
   [[nodiscard]] bool try_fused_update(double lr, std::optional<Optimizer::Scaled>& scaled);
   [[nodiscard]] std::optional<Optimizer::Scaled> unscale();
+  /// @param found_inf whether the step was discarded, as in Optimizer::Scaled
+  void count_skipped(const at::Tensor& loss, const at::Tensor& found_inf);
   void drop_gradients();
 
   const TrainPlan& plan_;
@@ -108,6 +115,9 @@ class PRECAST_API TrainStep : private StepPasses {
   /// The running statistics, and copies of their values before the step; empty unless
   /// skip_nonfinite.
   std::vector<at::Tensor> statistics_, statistics_before_;
+  /// The value of take_skipped_steps(): scalar int64 on the device. Undefined unless
+  /// skip_nonfinite.
+  at::Tensor skipped_steps_;
   /// Null if nothing is recorded. Destroyed before the tensors that its recordings use.
   std::unique_ptr<StepGraph> graph_;
 };

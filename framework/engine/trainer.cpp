@@ -85,6 +85,7 @@ void Trainer::train_and_evaluate() {
 }
 
 void Trainer::stop() {
+  state_.add_skipped(step_.take_skipped_steps());
   if (parts_.checkpointer != nullptr) {
     // A second checkpoint of the same position would replace the first one and lose its metric.
     if (saved_ != position() && save_checkpoint() == Verdict::diverged) {
@@ -127,6 +128,7 @@ TrainSummary Trainer::summary() const {
           .images_trained = state_.images_trained,
           .process_images = state_.images_trained - images_before_,
           .train_loss = state_.train_loss,
+          .skipped_steps = state_.skipped_steps,
           .replaced = replaced()};
 }
 
@@ -185,6 +187,7 @@ Trainer::Verdict Trainer::train_epoch() {
   require(state_.step == plan_.steps_per_epoch, "an epoch has the plan's number of steps");
   // NaN if every step was skipped.
   state_.train_loss = mean_over_ranks(state_.loss_sum) / mean_over_ranks(state_.loss_count);
+  state_.add_skipped(step_.take_skipped_steps());
   // Reading the sums waited for the device to finish the last steps; their time is counted here.
   clock.count(state_, parts_.train_source);
   return std::isfinite(state_.train_loss) ? Verdict::proceed : Verdict::diverged;
@@ -194,6 +197,7 @@ Trainer::Verdict Trainer::save_checkpoint(const std::optional<EvalResult>& eval)
   tick();
   // A run is complete only after the evaluation of its last epoch.
   const bool complete = eval && state_.epoch == plan_.epochs;
+  state_.add_skipped(step_.take_skipped_steps());
   TrainState saved = state_;
   saved.replaced = replaced();
   saved.loader_times = loader_times();
@@ -298,10 +302,7 @@ Trainer::Verdict Trainer::finish_epoch() {
   log_epoch(eval);
   if (parts_.ranks.rank() == 0) log_line(progress_.epoch_line(state_, eval));
   last_eval_ = eval;
-  ++state_.epoch;
-  state_.step = 0;
-  state_.loss_sum.zero_();
-  state_.loss_count.zero_();
+  state_.begin_next_epoch();
   const bool due =
       parts_.checkpointer != nullptr && parts_.checkpointer->due_after_epoch(state_, last);
   return due ? save_checkpoint(eval) : Verdict::proceed;
@@ -380,14 +381,14 @@ void Trainer::log_epoch(const std::optional<EvalResult>& eval) {
                  {"train_time", state_.train_seconds},
                  {"wait_time", state_.wait_seconds},
                  {"images", state_.images_trained},
-                 {"steps", state_.global_step}});
+                 {"steps", state_.global_step},
+                 {"skipped_steps", state_.epoch_skipped_steps}});
   record["loader_time"] = to_json(loader_times());
   write(record);
 }
 
 void Trainer::tick() {
-  if (parts_.watchdog == nullptr) return;
-  parts_.watchdog->tick(progress_text());
+  if (parts_.watchdog != nullptr) parts_.watchdog->tick(progress_text());
 }
 
 std::string Trainer::progress_text() const {

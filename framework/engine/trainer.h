@@ -21,11 +21,12 @@
 
 namespace precast::engine {
 
-/// What to do when a loss or, with `skip`, a gradient is NaN or infinite.
+/// What to do when a loss, a weight or, with `skip`, a gradient is NaN or infinite.
 enum class NonFinitePolicy {
   /// End the run with ExitCode::diverged.
   stop,
-  /// Skip the update of this batch.
+  /// Skip the update of this batch. The run still ends if all updates of an epoch were skipped, or
+  /// if a weight or the loss of an evaluation is not finite.
   skip,
   /// Restore the last checkpoint and halve the learning rate, at most three times.
   restore,
@@ -68,7 +69,7 @@ struct TrainSummary {
   double eval_seconds = 0;
   /// The part of the training time that was spent waiting for batches.
   double wait_seconds = 0;
-  /// How the training source of this rank has spent its time. On rank 0, this includes the time
+  /// Only meaningful on rank 0: how its training source has spent its time, including the time
   /// before the run was resumed.
   SourceTimes loader_times = {};
   /// Number of images trained on, summed over all ranks.
@@ -77,6 +78,10 @@ struct TrainSummary {
   std::int64_t process_images = 0;
   /// Mean training loss of the last epoch; NaN if no epoch has finished.
   double train_loss = 0;
+  /// Steps that NonFinitePolicy::skip has discarded since the start of the run. In fp16, a step
+  /// counts only if the loss of a rank was not finite, because the gradient scaler also discards
+  /// steps while it searches for its scale.
+  std::int64_t skipped_steps = 0;
   /// Damaged samples that were replaced, on all ranks and since the start of the run. `times` also
   /// counts batches that were loaded but not used before the run was stopped.
   ReplacedSamples replaced = {};
@@ -98,9 +103,10 @@ class PRECAST_API Trainer {
   /// Finished epochs, including those before the run was resumed.
   [[nodiscard]] std::int64_t epochs_done() const { return state_.epoch; }
   /// Trains until the end of the plan and evaluates. Call start() first. If a rank is asked to stop
-  /// (StopSignals), all ranks stop after the same step, or before the same pass, and save a
-  /// checkpoint. When the function returns, a thread may still be writing the last checkpoint: see
-  /// Checkpointer::finish(). Flushes the sinks at the end, even if it throws.
+  /// (StopSignals), all ranks stop after the same step, before the same pass or in the same
+  /// evaluation, and save a checkpoint. When the function returns, a thread may still be writing
+  /// the last checkpoint: see Checkpointer::finish(). Flushes the sinks at the end, even if it
+  /// throws.
   /// @throws Error with ExitCode::diverged if a loss or a weight is NaN or infinite and
   /// `on_nonfinite` requires it.
   TrainSummary run();

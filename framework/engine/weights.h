@@ -12,9 +12,10 @@
 namespace precast::engine {
 
 /// Writes the model's parameters and buffers to `<stem>.safetensors` and `<stem>.pt`, as contiguous
-/// tensors with torchvision's names; layers that `spec` lists as blurred have ffcv-imagenet's
-/// names. Python reads the `.pt` with torch.load(weights_only=True) as a state_dict. Each file is
-/// written atomically. @param spec stored in the files. @throws IoError
+/// tensors with the model's names; layers that `spec` lists as blurred have ffcv-imagenet's names.
+/// Python reads the `.pt` with torch.load(weights_only=True) as a state_dict. Each file is written
+/// atomically. @param spec stored in the files. @throws IoError; CheckpointError if the model does
+/// not have a layer that `spec` lists as blurred
 PRECAST_API void save_model_weights(const Model& model, const std::filesystem::path& stem,
                                     const std::optional<WeightsSpec>& spec = std::nullopt);
 

@@ -17,7 +17,7 @@ struct LaunchOptions {
   /// The address of the store through which the ranks find each other; passed on as PRECAST_STORE.
   std::string store_address = "127.0.0.1";
   int store_port = 0;
-  /// Passed on as OMP_NUM_THREADS, unless that variable is already set; 0 leaves it unset.
+  /// Passed on as OMP_NUM_THREADS, unless it is 0 or that variable is already set.
   int threads_per_process = 0;
   /// How long the other ranks may take to end after a rank has failed; then they are killed.
   std::chrono::milliseconds grace{15'000};

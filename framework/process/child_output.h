@@ -46,7 +46,7 @@ class PRECAST_API ChildStream {
 
   [[nodiscard]] Pipe& pipe() { return pipe_; }
   [[nodiscard]] bool open() const { return open_; }
-  /// Call when the pipe is readable.
+  /// Reads once and queues the complete lines. Call it when the pipe is readable.
   void read_some();
   /// Reads what is left in the pipe and ends the last line; open() then returns false. Call it when
   /// the child has ended, even if other processes still have the pipe open.

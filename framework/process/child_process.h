@@ -10,7 +10,7 @@
 
 namespace precast {
 
-/// The result of a finished program.
+/// The result of run_child().
 struct ChildResult {
   /// The exit code; 128 + n if signal n ended the program; 127 if it could not be started.
   int exit_code = 0;

@@ -15,8 +15,8 @@ namespace precast {
 class PRECAST_API SignalPipe {
  public:
   /// Catches `signals`, except a SIGHUP or SIGTSTP that the process ignores (SignalHandlers).
-  /// Programs that are started while this object exists get the default actions of the other
-  /// signals, even if the process ignored them.
+  /// Programs that are started while this object exists get the default actions of the caught
+  /// signals, even if the process ignored these before.
   explicit SignalPipe(const std::vector<int>& signals);
   SignalPipe(const SignalPipe&) = delete;
   SignalPipe& operator=(const SignalPipe&) = delete;

@@ -11,8 +11,8 @@
 
 namespace precast {
 
-/// A pipe whose ends are not inherited by programs started later. The destructor closes the ends
-/// that are still open.
+/// A pipe. A program that is started later inherits an end only as an InheritedFile. The destructor
+/// closes the ends that are still open.
 class PRECAST_API Pipe {
  public:
   /// @throws IoError
@@ -45,8 +45,8 @@ struct InheritedFile {
 /// Starts the program `arguments[0]` (a path; no shell, no search in PATH) with /dev/null as its
 /// standard input. Uses posix_spawn() instead of fork(), so it is safe in a process with threads.
 /// @param own_group whether the program leads a new process group. The terminal's signals (Ctrl-C,
-/// Ctrl-Z) then do not reach it. SIGTTOU is blocked, so that it can still write to a terminal that
-/// stops background writers (`stty tostop`).
+/// Ctrl-Z) then do not reach it, and SIGTTOU is blocked, so that it can still write to a terminal
+/// that stops background writers (`stty tostop`).
 /// @return 0, with the process id in `child`, or an errno value.
 [[nodiscard]] PRECAST_API int spawn(const std::vector<std::string>& arguments,
                                     const std::vector<std::string>& environment,

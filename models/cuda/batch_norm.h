@@ -50,7 +50,7 @@ struct BatchNormForward {
 void batch_norm_forward(const BatchNormShape& shape, const BatchNormForward& call,
                         cudaStream_t stream);
 /// The first part of batch_norm_forward(): computes `mean` and `inv_std`, and updates the running
-/// statistics.
+/// statistics and `num_batches_tracked`.
 void batch_norm_statistics(const BatchNormShape& shape, const BatchNormForward& call,
                            cudaStream_t stream);
 

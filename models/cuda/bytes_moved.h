@@ -14,9 +14,9 @@
 
 namespace precast::models {
 
-/// Bytes of the ReLU mask that batch_norm_forward() writes if there is a residual: one byte for
-/// each pack of pack_of() values, with one bit per value. For 16-bit types and a multiple of 8
-/// channels, each byte covers 8 values.
+/// Bytes of the ReLU mask, which dual_norm_forward() writes, and batch_norm_forward() if there are
+/// a residual and a ReLU: one byte for each pack of pack_of() values, with one bit per value. For
+/// 16-bit types and a multiple of 8 channels, each byte covers 8 values.
 [[nodiscard]] inline std::size_t batch_norm_mask_bytes(const BatchNormShape& shape) {
   return static_cast<std::size_t>(shape.rows) *
          static_cast<std::size_t>(shape.channels / pack_of(shape.type, shape.channels));

@@ -15,8 +15,8 @@ namespace precast::models {
 struct DualNormForward {
   /// `relu` must be true, and `residual` must be null. `y` and `mask` belong to the sum.
   BatchNormForward norm;
-  /// The norm of the shortcut. Only its input, parameters, statistics and workspace are used; the
-  /// workspace may be the same as that of `norm`.
+  /// The norm of the shortcut. `residual`, `relu`, `y` and `mask` are not used; the workspace may
+  /// be the same as that of `norm`.
   BatchNormForward shortcut;
 };
 void dual_norm_forward(const BatchNormShape& shape, const DualNormForward& call,

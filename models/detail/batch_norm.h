@@ -45,7 +45,8 @@ class PRECAST_API BatchNorm2dImpl : public torch::nn::BatchNorm2dImpl {
 
   /// Lets the norm use the fused kernels. Has no effect with `ranks` or with ghost batches.
   void fuse();
-  /// Why the norm does not use the fused kernels; empty: it does.
+  /// Why the norm never uses the fused kernels; empty: in training, it uses them if
+  /// can_fuse(input) and its weights are float32.
   [[nodiscard]] const std::string& unfused_reason() const { return unfused_reason_; }
 
  private:

@@ -27,8 +27,8 @@ class PRECAST_API BlurConv2dImpl : public torch::nn::Conv2dImpl {
   /// (with a 1x1 kernel, only for stride 2), and those of fused_stem.h if it is not grouped and
   /// can_fuse_stem(input).
   void fuse() { fused_ = true; }
-  /// Whether this layer blurs and may use fused kernels for it; with a 1x1 kernel without padding,
-  /// they exist only for stride 2.
+  /// Whether this layer blurs and may use fused kernels for the blur; for a 1x1 kernel without
+  /// padding, these kernels exist only for stride 2.
   [[nodiscard]] bool fuses_blur() const;
   /// Whether this layer may read RGB images through fused_stem.h.
   [[nodiscard]] bool fuses_stem() const {

@@ -21,7 +21,7 @@ struct BceOptions {
 
   void options(Schema& schema);
   struct SmoothedTargets {
-    /// Of the sample's class, and of every other class.
+    /// The targets of the sample's class, and of every other class.
     double on, off;
   };
   [[nodiscard]] SmoothedTargets smoothed(std::int64_t classes) const {

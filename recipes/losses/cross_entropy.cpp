@@ -9,7 +9,7 @@
 namespace precast::recipes {
 namespace {
 
-constexpr std::int64_t kIgnoreNone = -100;
+constexpr std::int64_t kIgnoredLabel = -100;
 
 class CrossEntropy final : public TargetLoss {
  public:
@@ -36,7 +36,7 @@ class CrossEntropy final : public TargetLoss {
     require(indices || probabilities, "labels are [N] int64 or [N, classes] float");
     return at::cross_entropy_loss(logits.to(at::kFloat),
                                   probabilities ? labels.to(at::kFloat) : labels, /*weight=*/{},
-                                  reduction, kIgnoreNone, label_smoothing_);
+                                  reduction, kIgnoredLabel, label_smoothing_);
   }
 
   double label_smoothing_;

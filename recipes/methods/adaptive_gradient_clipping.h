@@ -12,7 +12,8 @@ namespace precast::recipes {
 /// |.| is the Euclidean norm. Units are the rows W[i] of the first dimension (the output channels
 /// of a convolution or a linear layer); a parameter with fewer than two dimensions is one unit. All
 /// parameters are clipped, as in Composer (the paper leaves out the last linear layer); Composer
-/// has no epsilon. Each rank computes the same factors, from the averaged and unscaled gradients.
+/// has no epsilon. Each rank that updates parameters computes the same factors, from the averaged
+/// and unscaled gradients.
 /// Options: threshold, above 0, default 0.01; epsilon, above 0, default 0.001.
 /// Cost: reads each weight once, reads each gradient twice and writes it once; nothing waits for
 /// the device.

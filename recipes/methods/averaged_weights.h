@@ -19,8 +19,9 @@ namespace precast::recipes {
 /// first update, the averages are evaluated instead of the weights. They contain parameters and
 /// floating-point buffers (running statistics), like torch.optim.swa_utils.AveragedModel with
 /// use_buffers=True; integer buffers are not averaged, and buffers that are not finite at the start
-/// (masks of -inf) are copied instead. Values are swapped, not tensors, so code that refers to a
-/// weight by its address (an optimiser, a captured graph) keeps working. Not thread-safe.
+/// (masks of -inf) are copied instead. For an evaluation, the averages are copied into the weights'
+/// tensors, and the weights are restored afterwards, so code that refers to a weight by its address
+/// (an optimiser, a captured graph) keeps working. Not thread-safe.
 /// A derived class updates the averages in on_step_end() and counts the updates.
 class AveragingMethod : public MethodWithoutGradientHooks {
  public:

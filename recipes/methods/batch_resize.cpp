@@ -90,6 +90,7 @@ class BatchResize final : public MethodWithoutGradientHooks {
   }
 
   [[nodiscard]] std::int64_t side(std::int64_t full_side, double scale) const {
+    if (scale >= 1) return full_side;  // also if it is not a multiple of the increment
     const auto increment = static_cast<double>(increment_);
     // nearbyint rounds half to even, as Python's round does.
     const auto rounded = static_cast<std::int64_t>(

@@ -18,7 +18,8 @@ namespace precast::recipes {
 /// LINEAR_LOG_CONSTANT_BIAS, so that each class starts with probability 1 / classes instead of 1/2
 /// and the first losses are small; written into model.params.log_bias, which a model may reject.
 /// configure() throws ConfigError if training.loss is neither `cross_entropy` (the default) nor
-/// `bce`, or if the recipe sets loss.sum_classes or loss.target_threshold to another value.
+/// `bce`, if the recipe sets loss.sum_classes or loss.target_threshold to another value, or if
+/// log_bias is true and the recipe sets model.params.log_bias.
 /// Cost: negligible.
 [[nodiscard]] std::unique_ptr<Method> make_bce_loss();
 

@@ -10,12 +10,12 @@ namespace precast::recipes {
 /// torch.optim.swa_utils.AveragedModel with get_ema_multi_avg_fn and use_buffers=True: the first
 /// step copies the weights; each later step computes average = decay * average + (1 - decay) *
 /// weight. This applies to parameters and floating-point buffers (running statistics). Integer
-/// buffers are not averaged. The averages are swapped in while the model is evaluated.
+/// buffers are not averaged. While the model is evaluated, its tensors contain the averages.
 /// State: `<state name>.ema` and the count of updates; a resumed run is bitwise identical to an
 /// uninterrupted one.
 /// Options: decay, in [0, 1); default 0.999.
-/// Cost: memory for one float per weight; per step, one pass that reads the weights and updates
-/// the averages.
+/// Cost: memory for one float per weight, and for another one during an evaluation; per step, one
+/// pass that reads the weights and updates the averages.
 [[nodiscard]] std::unique_ptr<Method> make_ema();
 
 }  // namespace precast::recipes

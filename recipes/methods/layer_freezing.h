@@ -16,8 +16,8 @@ namespace precast::recipes {
 /// depends only on the epoch, so a resumed run freezes the same layers as an uninterrupted one;
 /// Composer's method does not guarantee this.
 /// Options: freeze_start, in [0, 1), default 0.5; freeze_level, in [0, 1], default 1.
-/// With one rank, saves the backward pass of frozen layers. With several ranks, their gradients are
-/// still computed.
+/// With one rank, the backward pass skips frozen layers. With several ranks, it still computes
+/// their gradients, which are then dropped before the optimiser's step.
 [[nodiscard]] std::unique_ptr<Method> make_layer_freezing();
 
 }  // namespace precast::recipes

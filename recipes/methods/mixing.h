@@ -24,7 +24,8 @@ namespace precast::recipes {
 
 /// Returns the partner of each row: the row that is `distance` rows before it, where the last row
 /// precedes row 0. Distance 1 is as in FFCV and torchvision. In a batch of fewer than 2 *
-/// `distance` rows, the distance is half of the rows. Keeps the memory format.
+/// `distance` rows, the distance is half of the rows, rounded down, but at least 1. Keeps the
+/// memory format.
 [[nodiscard]] PRECAST_API at::Tensor partners(const at::Tensor& rows, std::int64_t distance);
 
 /// MixUp of a batch whose labels are probabilities: inputs and labels become share * own + (1 -
@@ -60,8 +61,9 @@ class MixingMethod : public MethodWithoutGradientHooks {
   void on_batch(Batch& batch, std::int64_t global_step) override;
 
  protected:
-  /// The distance of partners(): the largest number of rows of this rank that can be repeats of one
-  /// sample (data.repeats), so that no sample is mixed with itself.
+  /// The distance for partners(): the largest number of rows of this rank that can be repeats of
+  /// one sample (data.repeats). In a batch of at least twice as many rows, no sample is then mixed
+  /// with itself.
   [[nodiscard]] std::int64_t partner_distance() const;
 
  private:

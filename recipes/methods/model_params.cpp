@@ -20,10 +20,7 @@ void set_model_params(TrainPlan& plan, const std::string& method, const std::str
   node.kind = ConfigNode::Kind::map;
   node.origin = origin;
   for (const auto& [key, text] : values) {
-    ConfigNode value;
-    value.kind = ConfigNode::Kind::scalar;
-    value.scalar = text;
-    value.origin = origin;
+    const ConfigNode value = ConfigNode::from_text(text, origin);
     if (key.empty()) {
       node = value;
     } else {

@@ -24,7 +24,10 @@ class ProgressiveResize final : public MethodWithoutGradientHooks {
         .min(1)
         .max(kMaxPx);
     schema.add("start_ramp", &start_ramp_, "last epoch at min_res, counted from 0").min(0);
-    schema.add("end_ramp", &end_ramp_, "first epoch at max_res, counted from 0").min(0);
+    schema
+        .add("end_ramp", &end_ramp_,
+             "first epoch at max_res, counted from 0 (at min_res if it equals start_ramp)")
+        .min(0);
   }
 
   void configure(TrainPlan& plan) const override {

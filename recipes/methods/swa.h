@@ -16,8 +16,8 @@ namespace precast::recipes {
 /// run is still ahead, the earlier mean is dropped.
 /// State: `<state name>.swa` and the count of updates.
 /// Options: start, in [0, 1], default 0.7; interval, epochs, default 1.
-/// Cost: memory for one float per weight; per averaged epoch, one pass that reads the weights and
-/// updates the mean.
+/// Cost: memory for one float per weight, and for another one during an evaluation; per averaged
+/// epoch, one pass that reads the weights and updates the mean.
 [[nodiscard]] std::unique_ptr<Method> make_swa();
 
 }  // namespace precast::recipes

@@ -13,7 +13,7 @@ namespace precast::recipes {
 /// (Nesterov as in sgd). So a weight_decay w of sgd corresponds to about peak_lr * w here.
 /// State: `<parameter>.momentum`. Memory, gradients and `found_inf` as in sgd; one more pass over
 /// the parameters with weight decay.
-/// @throws ConfigError like make_sgd(), and for a peak_lr of 0.
+/// @throws ConfigError like make_sgd(), and for a peak_lr that is not above 0.
 [[nodiscard]] std::unique_ptr<Optimizer> make_sgdw(const OptimizerInputs& inputs,
                                                    const MomentumOptions& options);
 

@@ -7,7 +7,8 @@
 namespace precast::test {
 namespace {
 
-/// Runs print_cpu with these variables set. @return its output, or its exit code if it fails.
+/// Runs print_cpu with the library preloaded and these variables set. @return its output, or its
+/// exit code if it fails.
 std::string printed(std::vector<std::string> environment) {
   environment.emplace_back("LD_PRELOAD=" OTHER_CPU);
   Program program({PRINT_CPU}, std::move(environment));

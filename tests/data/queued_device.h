@@ -21,7 +21,7 @@ enum class Pace {
   eager,
   /// Only when something waits for it.
   late,
-  /// One piece of work at random times.
+  /// Piece by piece at random times, and when something waits for it.
   random
 };
 
@@ -34,7 +34,7 @@ inline constexpr std::byte kPoison{0xDB};
 /// stream runs in order, at times that depend on its Pace. Memory is allocated as by CUDA's caching
 /// allocator: the copy stream's next work can reuse a released block immediately, even if the
 /// consumer's stream has not read it yet; record_stream() prevents this. The copy stream fills new
-/// memory with kPoison. Not thread-safe; must outlive its memory.
+/// memory with kPoison. Not thread-safe; must outlive the Memory that it has returned.
 class QueuedDevice {
  public:
   struct Options {

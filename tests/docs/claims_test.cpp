@@ -16,7 +16,7 @@ using testing::HasSubstr;
 
 const std::filesystem::path kSource = test::source_dir();
 
-/// Everything that the programs may print: the sources of a folder, with adjacent literals joined.
+/// @return the text of all .cpp and .h files of a folder, with adjacent string literals joined.
 std::string printed_by(const std::string& folder) {
   std::string all;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(kSource / folder))
@@ -33,7 +33,7 @@ std::vector<std::string> fixed_parts(const std::string& message) {
   while (begin <= message.size()) {
     const std::size_t end = std::min(message.find("...", begin), message.size());
     const std::string part = message.substr(begin, end - begin);
-    // Quotes around a value may be at the end or at the beginning of a part.
+    // Parts that consist only of spaces and quotes around a value are left out.
     if (part.find_first_not_of(" '") != part.npos) parts.push_back(part);
     begin = end + 3;
   }
@@ -79,8 +79,8 @@ TEST(DocumentsTest, LinksLeadToFilesAndHeadings) {
   EXPECT_GT(anchors, 20);
 }
 
-/// The keys that train_imagenet.py of libffcv/ffcv-imagenet declares, and the two keys that only
-/// its configuration files use.
+/// The keys that train_imagenet.py of libffcv/ffcv-imagenet declares, and those that only its
+/// configuration files contain: data.gpu, training.bn_wd and uid.
 TEST(FromFfcvTest, NamesEveryKeyOfThePublishedScript) {
   const std::string text = read_text(kSource / "docs/from_ffcv.md");
   for (const char* key : {"model.arch",

@@ -58,15 +58,15 @@ class DocumentTest : public testing::TestWithParam<std::string> {
     const int code = program.wait();
     return {code, program.out + program.err};
   }
-  /// Fills the sandbox before the first command.
+  /// Fills the sandbox, unless an earlier command has done so.
   void make_sandbox() {
     if (!std::filesystem::create_directory(sandbox_ / "here")) return;
     const Result made =
         bash("$SOURCE_FOLDER/tests/docs/sandbox.sh $SOURCE_FOLDER $BUILD_FOLDER " + GetParam());
     ASSERT_EQ(made.code, 0) << made.text;
   }
-  /// Runs the commands as written, with the stand-ins. Appends `exit 0`, because a
-  /// last line of the form `a && b` fails if `a` is false.
+  /// Runs the commands, with the functions of stand_ins.sh in place of some programs. Appends
+  /// `exit 0`, because a last line of the form `a && b` fails if `a` is false.
   void expect_runs(const Quoted& quoted, const std::string& commands) {
     make_sandbox();
     if (HasFatalFailure()) return;

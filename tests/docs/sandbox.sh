@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # usage: sandbox.sh SOURCE_FOLDER BUILD_FOLDER DOCUMENT
-# Creates small versions of all files that the commands of the documents name, in the current folder.
+# Creates, in the current folder, small versions of the files that the commands of the documents read. Weights and runs
+# are created only if DOCUMENT mentions them.
 set -euo pipefail
 source_folder=$1 build_folder=$2 document=$1/$3
 PATH=$build_folder/bin:$PATH

@@ -33,7 +33,7 @@ precast() {
   fi
   case $1 in
     train)
-      # Each rank needs a device, ImageNet's recipes take days, and rn18_16px diverges on noise.
+      # Keys like --dist.nproc are for several GPUs, ImageNet's recipes take days, and rn18_16px diverges on noise.
       if [[ $all == *--dist.* || $all == *configs/imagenet/* || $all == *rn18_16px.yaml* ]]; then more=(--dry-run); fi
       if [[ $all == *configs/quickstart.yaml* ]]; then more=(--data.subset=16 --training.batch_size=8 --training.epochs=1 --validation.resolution=8); fi
       ;;

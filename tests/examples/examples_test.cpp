@@ -13,7 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// All tests run in a folder outside the tree, with the commands that examples/README.md shows.
+/// Runs commands like those of examples/README.md, in a folder outside the tree.
 class ExamplesTest : public testing::Test {
  protected:
   /// Runs a shell command in the folder, with `precast` on its PATH.
@@ -45,7 +45,8 @@ class ExamplesTest : public testing::Test {
     shell("precast write images.bin images.beton --source-kind cifar --image.mode raw");
   }
 
-  /// Trains three steps with `options` and a recipe that does not mention the plug-in.
+  /// Trains with `options` and a recipe that does not mention the plug-in: one epoch of three steps
+  /// unless `options` has another number of epochs.
   std::string train(const std::string& options) {
     return shell(
         fmt::format("precast train {}/configs/fashion_mnist/rn18_16px.yaml --training.epochs=1 {} "

@@ -72,7 +72,7 @@ class ProducersTest(unittest.TestCase):
     def check(self, script, place, address, more=(), at_end=()):
         """Kills one run and stops another, and resumes both: their weights must equal those of an uninterrupted run.
 
-        more, at_end: additional arguments of the producer when the killed run and the stopped run are resumed."""
+        more: the producer's further arguments when the killed run is resumed. at_end: the same for the stopped run."""
         producer = self.producer(script, place)
         self.train("whole", address)
         self.assertEqual(producer.wait(60), 0)

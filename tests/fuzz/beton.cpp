@@ -55,7 +55,7 @@ void beton(Input input) {
     }
   }
   // Two samples must not share bytes. Fields of one sample may.
-  require(read_bytes <= input.size() * reader.fields().size(), "samples do not overlap");
+  require(read_bytes <= input.size() * reader.fields().size(), "the values fit in the file");
 }
 
 }  // namespace precast::fuzz

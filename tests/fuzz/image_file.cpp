@@ -25,7 +25,7 @@ std::uint64_t big_endian(Input bytes, std::size_t at, std::size_t count) {
 bool declares_too_many_pixels(Input file) {
   if (image_format(file) == ImageFormat::webp) {
     if (file.size() < 30) return false;
-    // Sides are little-endian: 14 bits if the image is lossy or lossless, else 24.
+    // Sides are little-endian: 14 bits in lossy and lossless files, 24 bits in extended files.
     const auto at = [&](std::size_t byte) { return std::to_integer<std::uint64_t>(file[byte]); };
     const std::uint64_t lossless = at(21) | at(22) << 8 | at(23) << 16 | at(24) << 24;
     const std::uint64_t lossy_width = at(26) | (at(27) & 0x3F) << 8;

@@ -1,5 +1,5 @@
-// make_seeds FOLDER: writes FOLDER/<target>/<name>, small valid files from which the fuzzer starts.
-// It creates them from the goldens and from configs/.
+// make_seeds FOLDER: writes FOLDER/<target>/<name>, small files from which the fuzzer starts. Most
+// of them are valid. They come from the goldens and from configs/, or are made here.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -38,7 +38,8 @@ void put(const fs::path& path, std::span<const std::byte> bytes) {
   test::write_bytes(path, bytes);
 }
 
-/// Writes weights files with every element type, and the pickles and zips of torch's goldens.
+/// Writes the zip files of torch's goldens, the pickles in them, and their tensors as safetensors
+/// and .npy files.
 void make_weights(const fs::path& to) {
   for (const auto& item : fs::directory_iterator(test::golden_dir() + "/torch")) {
     if (item.path().extension() != ".pt") continue;
@@ -64,8 +65,8 @@ void make_weights(const fs::path& to) {
   }
 }
 
-/// Removes the digest that precast adds. With a digest, the parser would reject every change
-/// immediately, and the rest of its code would not be reached.
+/// Adds a copy of each file without the digest that precast writes. With a digest, the parser would
+/// reject every change immediately, and the rest of its code would not be reached.
 void remove_digests(const fs::path& folder) {
   for (const auto& item : fs::directory_iterator(folder)) {
     const Bytes file = read_file(item.path());
@@ -87,8 +88,9 @@ void remove_digests(const fs::path& folder) {
 /// The same limit as in tools/fuzz.
 constexpr std::size_t kLargestBeton = 12288;
 
-/// Cuts a file of FFCV to its first samples. Blobs follow each other instead of being a page apart,
-/// and raw images have 1 x 1 pixel. The result takes kilobytes instead of megabytes.
+/// Cuts a file of FFCV to its first samples, so that it takes kilobytes instead of megabytes.
+/// Values follow each other without pages, raw images have 1 x 1 pixel, and JPEGs are cut to 40
+/// bytes.
 Bytes compact(const Bytes& file, std::uint64_t max_samples) {
   constexpr std::size_t kJpegBytes = 40;
   const data::BetonReader reader(file, "golden");
@@ -135,8 +137,8 @@ void make_betons(const fs::path& to) {
   for (const auto& item : fs::directory_iterator(test::golden_dir() + "/beton")) {
     if (item.path().extension() != ".gz") continue;
     const std::string name = item.path().stem().stem();
-    // Skips files with custom fields, because a file does not say where their values are, and the
-    // files `overflow`, because half a megabyte is too large for a seed.
+    // Skips files with custom fields, because a file does not say where their values are, and
+    // `overflow_w1`, because values of half a megabyte are too large for a seed.
     if (name.starts_with("custom") || name.starts_with("overflow")) continue;
     const Bytes seed = compact(test::golden_beton(name), 3);
     const data::BetonReader check(seed, name);

@@ -1,5 +1,5 @@
-// Corrects the digest of a changed manifest. Random changes of bytes would never give a correct
-// digest.
+// Changes a manifest and, in 7 of 8 cases, corrects its digest. Random changes of bytes would
+// almost never give a correct digest.
 #include <cstdint>
 #include <cstring>
 #include <span>

@@ -27,7 +27,7 @@ void parse(Input message) {
     touch(data);
     bytes += data.size();
   }
-  require(bytes <= message.size(), "outputs share no bytes");
+  require(bytes <= message.size(), "the outputs fit in the message");
   if (parsed.end) return;
   const OutsideMessage again = parse_outside_message(make_outside_message(parsed));
   require(again.position == parsed.position && again.fields.size() == parsed.fields.size(),

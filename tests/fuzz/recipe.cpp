@@ -12,7 +12,7 @@
 namespace precast::fuzz {
 namespace {
 
-/// Keys of every type and with every kind of limit.
+/// Keys of every type except enumerations, with and without limits; one of them is required.
 struct Options {
   bool amp = true;
   std::int64_t epochs = 16;

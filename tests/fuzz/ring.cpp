@@ -63,7 +63,7 @@ void ring(Input input) {
   } catch (const RingError&) {
     reached("no join");
   }
-  // A writable copy of exactly this size.
+  // A writable copy of exactly the input's size, so that sanitizers detect reads past its end.
   std::vector<std::byte> memory(input.begin(), input.end());
   const RingHeader header = read_ring_header(memory);
   const std::string description = read_ring_description(memory, header);

@@ -15,7 +15,7 @@ void check(const data::TarIndex& index, Input archive) {
     touch(member.bytes);
     bytes += member.bytes.size();
   }
-  require(bytes <= archive.size(), "members share no bytes");
+  require(bytes <= archive.size(), "the members fit in the archive");
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace precast::fuzz {
 /// The bytes passed to a target, which must handle any bytes.
 using Input = std::span<const std::byte>;
 
-/// Each target passes the bytes to one parser, reads every byte of the result, and checks its
+/// Each target passes the bytes to the parsers of one format, reads the result, and checks its
 /// invariants with require(). An exception derived from Error is a correct result. Anything else is
 /// a finding: another exception, a crash, a leak, more than five seconds, more than 512 MiB. @{
 void safetensors(Input input);
@@ -44,7 +44,8 @@ void weights_spec(Input input);
 void run(const std::function<void(Input)>& target, Input input);
 
 /// Reports to the fuzzer that this message was reached: for libraries compiled without coverage
-/// (libjpeg, yaml-cpp), messages replace the coverage of branches. Numbers in messages are ignored.
+/// (libjpeg, libpng, libwebp, yaml-cpp), messages replace the coverage of branches. Digits in
+/// messages are ignored.
 void reached(std::string_view message);
 
 /// Reads every byte, so that a sanitizer detects a span that extends past its memory.

@@ -1,6 +1,6 @@
-// The bytes that the kernels of losses, metrics and optimisers move, counted on the host
-// (counted_memory.h), compared with the functions that kernel_bench uses and with the figures in
-// the comments of the kernels' headers.
+// Counts on the host (counted_memory.h) the bytes that the kernels of losses, metrics and
+// optimisers move, and compares them with the functions that kernel_bench uses and with the figures
+// in the comments of the kernels' headers.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 

@@ -39,7 +39,7 @@ std::unique_ptr<Model> described(const std::string& yaml) {
   return make_model({.arch = "layers", .num_classes = 10, .params = params(yaml)});
 }
 
-/// The layers of a recipe.
+/// The `model.params` of a recipe as a YAML text.
 std::string layers_of(const std::string& path) {
   Diagnostics diagnostics;
   const ConfigNode recipe = parse_yaml_file(path, diagnostics);

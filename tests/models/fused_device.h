@@ -17,9 +17,9 @@ namespace precast::test {
 [[nodiscard]] std::string missing_fused_device();
 [[nodiscard]] const models::detail::FusedKernels& device_kernels();
 
-/// A copy on the device that kernels can read.
+/// Returns the values of `tensor` on the device, in channels-last layout and with the given type.
 [[nodiscard]] at::Tensor channels_last(const at::Tensor& tensor, at::ScalarType type);
-/// The relative rounding error of the type: half of the distance between neighbouring values.
+/// The largest relative error of rounding to the type.
 [[nodiscard]] double rounding(at::ScalarType type);
 
 /// Expects that each value differs by at most `relative` times its magnitude, plus `absolute`.

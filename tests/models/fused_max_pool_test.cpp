@@ -32,7 +32,7 @@ class FusedMaxPoolTest : public ::testing::TestWithParam<at::ScalarType> {
     if (const std::string reason = missing_fused_device(); !reason.empty()) GTEST_SKIP() << reason;
     kernels_.emplace();
   }
-  /// Values like those after a ReLU: half of them are 0.
+  /// Values like those after a ReLU: about half of them are 0.
   [[nodiscard]] static at::Tensor activations(at::IntArrayRef shape) {
     return channels_last(noise_tensor(1, shape, 4).relu(), GetParam());
   }

@@ -175,7 +175,8 @@ Trained train(Training training, bool fused) {
   return Run(*model, training).steps(training.first_batch, training.steps);
 }
 
-/// The difference of two training runs, relative to the change that training has made.
+/// The differences of two training runs: of weights and statistics, relative to the change that
+/// training has made; of the loss, relative to the loss.
 struct Distance {
   double weights, statistics, loss;
 };

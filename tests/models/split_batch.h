@@ -22,8 +22,8 @@ using Normalize =
     std::function<at::Tensor(const at::Tensor& x, const models::detail::SyncBatchNorm& norm)>;
 
 /// Runs two ranks (threads), which normalise their parts with `normalize`. Expects the same
-/// outputs, gradients and running statistics as from torch's BatchNorm2d on the undivided batch, in
-/// float64 on the CPU.
+/// outputs, gradients and running statistics, except for rounding errors, as from torch's
+/// BatchNorm2d on the undivided batch, in float64 on the CPU.
 void expect_one_batch(const Normalize& normalize, const SplitBatch& split);
 
 /// The names of all operators that `body` calls, in every thread.

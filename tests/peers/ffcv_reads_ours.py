@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that the real FFCV reads precast's files: every kind of source, field and mode.
+"""Checks that the real FFCV reads precast's files: from each kind of source except tar, with each kind of field and
+each image mode of FFCV.
 
     .venv-peers/bin/python tests/peers/ffcv_reads_ours.py [--precast build/bin/precast]
 
@@ -8,7 +9,7 @@ and compares all values. Pixels stored raw must equal the original ones. A JPEG,
 that FFCV's writer makes from the same pixels. Downsized images may differ by 1 level (raw) or 16 levels (JPEG).
 Prints a line per file; exit code 1 if a value is wrong.
 
-Needs the Python of .venv-peers, which tools/peers/setup creates; in a Python without FFCV, the exit code is 77
+Needs the Python of .venv-peers, which tools/peers/setup creates; in another Python without FFCV, the exit code is 77
 (skipped).
 """
 import argparse
@@ -307,7 +308,8 @@ def value_differs(ours, given):
 
 
 def first_difference(ffcv, expected):
-    """None, or the first value that differs from the written value, as read by the Reader, then by the Loader."""
+    """None, or the first value that the Reader reads differently from the written value, or the Loader differently from
+    the Reader."""
     if sorted(ffcv.columns) != sorted(expected.values):
         return f"fields {sorted(ffcv.columns)}, expected {sorted(expected.values)}"
     loaded = ffcv.loaded([n for n in ffcv.columns if loadable(ffcv, n)])

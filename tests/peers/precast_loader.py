@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares precast.Loader with FFCV's Loader, and uses it in torchvision's training loop.
+"""Compares precast.Loader with FFCV's Loader and, in torchvision's training loop, with torch's DataLoader.
 
     .venv-peers/bin/python tests/peers/precast_loader.py LIBRARY
 
@@ -128,7 +128,7 @@ def blobs(samples, seed):
 
 
 class InTorchvisionsLoop(unittest.TestCase):
-    """The loop of torchvision's references/classification/train.py, with its own loader and with precast.Loader."""
+    """The loop of torchvision's references/classification/train.py, with torch's DataLoader and with precast.Loader."""
     SAMPLES, BATCH, EPOCHS, SEEDS = 1024, 64, 6, 4
     MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 

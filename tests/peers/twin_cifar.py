@@ -58,7 +58,7 @@ class Steps(unittest.TestCase):
             "--image.mode", "raw")
 
     def train(self, name, epochs):
-        """Trains the recipe on these images in their order. @return the run folder"""
+        """Trains the recipe on the images of d.beton, in the order of the file. @return the run folder"""
         data = self.folder / "d.beton"
         run(self.precast, "train", ROOT / "configs/cifar10/rn9.yaml", f"--data.train_dataset={data}",
             f"--data.val_dataset={data}", "--data.order=sequential", f"--pipeline.train={PLAIN}",

@@ -4,8 +4,8 @@
     .venv-peers/bin/python tests/peers/twin_resnet.py
 
 Compares the weights with their names and order, the state of the random generator afterwards, outputs and gradients.
-Also compares the twin's interpolation and reading of .npy files with numpy's. Exit code 77 (skipped) without
-torchvision.
+Also compares the twin's interpolation and its reading of .npy files with numpy's, and checks how it reads recipes. Exit
+code 77 (skipped) without torchvision.
 """
 import argparse
 import json

@@ -4,9 +4,9 @@
     .venv-peers/bin/python tests/peers/weights_exchange.py [--precast build/bin/precast]
 
 Each network computes the logits of the same images in both programs; they may differ by at most 1e-4 of the largest
-logit. Every other pair of file and network must be rejected: in Python by load_state_dict, in precast with exit code 4.
-The Python networks are those of docs/weights.md. Exit code 77 (skipped) without torchvision; timm is compared if it is
-installed.
+logit. A network with BlurPool must reject the weights of one without it, and the other way round: in Python by
+load_state_dict, in precast with exit code 4. The Python networks are those of docs/weights.md and, if timm is
+installed, timm's. Exit code 77 (skipped) without torchvision.
 """
 import argparse
 import json
@@ -46,7 +46,7 @@ def network(code):
 
 
 def randomise(model):
-    """Sets weights and statistics like those of a trained network, different in every layer."""
+    """Adds noise to biases, running statistics and some weights, because new batch norms are equal in all layers."""
     generator = torch.Generator().manual_seed(3)
     with torch.no_grad():
         for name, tensor in model.state_dict().items():

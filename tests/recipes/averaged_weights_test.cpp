@@ -1,4 +1,4 @@
-// What ema and swa share: which tensors of a model they average.
+// Tests which tensors of a model ema and swa average.
 #include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 

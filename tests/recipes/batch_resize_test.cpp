@@ -38,6 +38,13 @@ TEST(BatchResizeTest, SidesAreComposersInEveryStep) {
   }
 }
 
+TEST(BatchResizeTest, ImagesOfFullSizeNeedNotBeAMultipleOfTheIncrement) {
+  const at::Tensor images = at::zeros({2, 3, 90, 97});
+  EXPECT_EQ(resized("{size_increment: 4}", images, /*step=*/0).sizes(),
+            at::IntArrayRef({2, 3, 44, 48}));
+  EXPECT_EQ(resized("{size_increment: 4}", images, /*step=*/19).sizes(), images.sizes());
+}
+
 TEST(BatchResizeTest, EachViewIsMadeSmallerAndOtherInputsAreKept) {
   const auto method = make_method("batch_resize", "{mode: crop}");
   method->on_run(kRun);

@@ -117,7 +117,7 @@ TEST_P(FusedLogitsTest, ABackwardPassCanBeRepeated) {
 
 /// cuda/top_k_test.cpp tests equal logits, because torch does not define their order on a CPU.
 TEST_P(FusedLogitsTest, TopKIsTorchsForDistinctLogits) {
-  // Each row is a different permutation of integers, which are exact in every type.
+  // Each row is a permutation of integers, which are exact in every type.
   for (const std::int64_t classes : {5, 16, 101}) {
     const at::Tensor rows = at::arange(12, at::kLong).unsqueeze(1);
     const at::Tensor x =

@@ -148,7 +148,8 @@ TEST_F(FusedStepTest, TakesBothPassesOfSamAndAveragesAsBefore) {
       /*at_once=*/true);
 }
 
-/// These methods need unscaled gradients, so a separate pass unscales them before the method.
+/// The kernels clip the norm over all gradients, once. Other clipping, or a second clipping, runs
+/// before the update.
 TEST_F(FusedStepTest, GradientsThatAMethodChangesAreOnlyUpdatedFrom) {
   expect_alike({.methods = {{"adaptive_gradient_clipping", "{}"}, kClipping.front()},
                 .skip_nonfinite = true,
@@ -241,7 +242,7 @@ TEST_F(FusedStepTest, ARunResumesWithOtherKernelsAndBack) {
       launches.push_back(CountedKernels::calls().sgd_step);
     }
     EXPECT_THAT(launches, testing::ElementsAre(0, kSteps, 0));
-    // Each of the three trainings has summed only the losses of its own steps.
+    // Each of the three trainings has summed only the losses of the steps that it ran.
     EXPECT_THAT(unlike(third, expected), testing::ElementsAre("loss_sum"));
   }
 }

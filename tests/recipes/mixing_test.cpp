@@ -76,8 +76,8 @@ TEST(MixingTest, MixesAsTorchvisionDoesWithTheSameDraws) {
   }
 }
 
-/// The operation that was applied to a batch of class-coloured images, "none", "mixup" or "cutmix",
-/// and the share of its original label that the second image keeps.
+/// The operation that was applied to a batch of two images (image i has pixels and label i):
+/// "none", "mixup" or "cutmix"; and the share of its original label that the second image keeps.
 std::pair<std::string, double> kind_of(Batch& batch) {
   const double own = batch.labels()[1][1].item<double>();
   const at::Tensor row = batch.images()[1][0];

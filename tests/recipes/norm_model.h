@@ -11,7 +11,7 @@
 
 namespace precast::test {
 
-/// The state of a batch norm of 6 channels, as in the goldens of averages.
+/// A model with the state of a batch norm of 6 channels, as in the goldens of averages.
 class NormModel final : public ImageModel {
  public:
   [[nodiscard]] at::Tensor classify(const at::Tensor& images) override { return images; }

@@ -15,7 +15,7 @@ class SavedState {
   /// Restores the state into a part, as resuming does. The tensors of the part may have another
   /// layout.
   void restore_into(Stateful& part) const;
-  /// Whether names and counters are equal, and tensors equal bit for bit (-0 counts as 0).
+  /// Whether names, counters and all values of the tensors are exactly equal (-0 equals 0).
   [[nodiscard]] bool operator==(const SavedState& other) const;
 
  private:

@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::int64_t kStepsPerEpoch = 3;
 
-/// Runs the steps of several epochs. The method averages only the weights at the end of an epoch.
+/// Runs the steps of the epochs from `first_epoch` to `epochs` - 1. The method averages only the
+/// weights at the end of an epoch.
 void train(Method& swa, NormModel& model, std::int64_t first_epoch, std::int64_t epochs) {
   for (std::int64_t epoch = first_epoch; epoch < epochs; ++epoch) {
     swa.on_epoch_begin(epoch, model);

@@ -10,7 +10,7 @@
 namespace precast::test {
 
 /// A few parameters with names of a residual network, without a forward pass, as in
-/// toy_model.py.
+/// tests/golden/toy_model.py.
 class ToyModel final : public ImageModel {
  public:
   ToyModel();

@@ -19,7 +19,8 @@ namespace precast::test {
 /// A child process; killed when the object is destroyed.
 class Child {
  public:
-  /// @param body returns the exit code; if it throws an Error, the exit code is that of the Error.
+  /// @param body returns the exit code. If it throws an Error, the exit code is that of the Error;
+  /// for any other exception, it is 99.
   template <typename Body>
   explicit Child(const Body& body) : id_(::fork()) {
     if (id_ < 0) throw std::system_error(errno, std::generic_category(), "fork");
@@ -43,7 +44,7 @@ class Child {
     ::kill(id_, SIGKILL);
     static_cast<void>(wait());
   }
-  /// @return its exit code, or 128 + the signal that ended it.
+  /// Waits for the end. @return the exit code, or 128 + the signal that ended the child.
   [[nodiscard]] int wait() {
     require(id_ > 0, "the child has not been waited for");
     int status = 0;

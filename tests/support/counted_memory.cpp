@@ -21,8 +21,8 @@ struct Array {
   std::uint8_t* access = nullptr;
 };
 
-// mark() uses plain arrays, because it is called for each access of a kernel, and a function of the
-// standard library may be the instrumented copy from another source.
+// mark() uses plain arrays: a function of the standard library may be the copy that was compiled
+// with a kernel, and would call mark() again.
 constexpr int kMaxArrays = 32;
 Array known[kMaxArrays];
 int known_count = 0;

@@ -32,8 +32,8 @@ constexpr unsigned kMaxBlockZ = 64;
 constexpr unsigned kMaxGridX = 0x7fffffff;
 constexpr unsigned kMaxGridYZ = 65535;
 constexpr std::size_t kMaxSharedBytes = 227 << 10;
-/// Switches per thread of the block. Within this number, some thread must reach a barrier or its
-/// end; otherwise the launch fails.
+/// The launch fails if no thread reaches a barrier, a warp operation or its end within this number
+/// of switches per thread of the block.
 constexpr std::uint64_t kMaxIdleSwitches = 10000;
 
 /// Annotations for ThreadSanitizer, which instruments the kernels but not this file: accesses
@@ -65,9 +65,9 @@ std::string name_of(PendingOp pending) {
   }
 }
 
-/// A thread of the block. At a barrier or warp operation, it stores the operation here and suspends
-/// its fiber. The scheduler, on the stack of run_grid's caller, completes the operation and resumes
-/// the fiber.
+/// A thread of the block. At a barrier, warp operation or atomic, it stores the operation here and
+/// suspends its fiber. The scheduler, on the stack of run_grid's caller, completes the operation
+/// and resumes the fiber.
 struct Thread {
   std::unique_ptr<test::Fiber> fiber;
   uint3 index{};
@@ -333,9 +333,10 @@ void Scheduler::fail_missing_threads() {
   unsigned waiting = 0;
   while (threads_[waiting].pending == PendingOp::none) ++waiting;
   fail(KernelFault::Kind::missing_threads,
-       fmt::format("expected all threads to reach a barrier, got {} of {} waiting and {} returned; "
-                   "for example {}",
-                   count_ - returned_, count_, returned_, describe(waiting)));
+       fmt::format(
+           "expected no thread to wait forever, got {} of {} waiting and {} returned; one that "
+           "waits: {}",
+           count_ - returned_, count_, returned_, describe(waiting)));
 }
 
 std::string Scheduler::describe(unsigned t) const {

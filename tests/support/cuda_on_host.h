@@ -8,7 +8,7 @@
 // and the order of the blocks are drawn from a seed, so a missing barrier makes results depend on
 // the seed. Atomics also let other threads run. Shared memory is filled with bytes 0xff (NaN as a
 // float of any width, -1 as an integer) before each block. Blocks run one after another, so a
-// kernel whose blocks wait for each other never ends.
+// kernel whose blocks wait for each other fails if it waits with atomics, and otherwise never ends.
 //
 // A build with AddressSanitizer reports accesses outside an array, including in shared memory. A
 // build with ThreadSanitizer reports races within a block, where only __syncthreads and __syncwarp
@@ -55,7 +55,7 @@ inline constexpr int warpSize = 32;
 namespace precast::cuda_on_host {
 
 /// A launch or a kernel that a GPU would reject, or that would hang or give undefined results on
-/// it. The message names threads and source lines.
+/// it. For barriers and warp operations, the message names threads and source lines.
 class KernelFault : public std::runtime_error {
  public:
   enum class Kind {
@@ -76,8 +76,8 @@ class KernelFault : public std::runtime_error {
 /// Chooses the order of blocks and threads of the launches that follow.
 void set_thread_order(std::uint64_t seed);
 
-/// Sets a function that is called after each launch; an empty function removes it. For tests that
-/// count what a launch does.
+/// Sets a function that is called after each launch that succeeds; an empty function removes it.
+/// For tests that count what a launch does.
 void set_launch_observer(std::function<void()> observer);
 
 /// Runs `thread` once for each thread of each block. @throws KernelFault
@@ -106,7 +106,7 @@ unsigned ballot(unsigned mask, bool predicate, std::source_location where);
 std::uint64_t shuffle(unsigned mask, std::uint64_t bits, unsigned source,
                       std::source_location where);
 [[nodiscard]] unsigned lane();
-/// Lets other threads of the block run before the calling thread continues.
+/// Allows other threads of the block to run before the calling thread continues.
 void yield();
 
 template <typename T>
@@ -195,7 +195,7 @@ T atomicMax(T* to, std::type_identity_t<T> value) {
   }
   return old;
 }
-/// Does nothing: blocks run one after another, and fibers run on one core.
+/// Does nothing: all threads of the GPU run on one thread of the host.
 inline void __threadfence() {}
 template <typename T>
 T __ldg(const T* from) {

@@ -7,8 +7,8 @@
 namespace precast::test {
 
 /// Makes the real calls, except that the n-th call fails with `errno_value`. If `errno_value` is 0
-/// and the call is a write, it writes only a part. Calls that clean up (unlink, rmdir) succeed and
-/// are not counted. Syncs are counted but not performed, so that tests of many calls are fast.
+/// and the call is a write, it writes only a part. Calls that clean up (unlink, rmdir) never fail
+/// and are not counted. Syncs are counted but not performed, so that tests of many calls are fast.
 class FailingFileOps : public ForwardingFileOps {
  public:
   FailingFileOps(int nth, int errno_value) : left_(nth), errno_(errno_value) {}

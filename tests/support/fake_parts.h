@@ -55,8 +55,8 @@ class RisingLr final : public Schedule {
   double lr_;
 };
 
-/// Images of a single colour: all images of class c have the colour of channel c, so a linear model
-/// can learn the classes.
+/// Images of a single colour: all images of class c have the colour of channel c % 3, so a linear
+/// model can learn up to three classes.
 class ColourSource final : public BatchSource {
  public:
   ColourSource(std::vector<std::int64_t> labels, std::int64_t batch_size);
@@ -78,8 +78,8 @@ class ColourSource final : public BatchSource {
   std::size_t position_ = 0;
 };
 
-/// Records the hooks that are called, such as "begin 0", "batch 3", "gradients", "step 3", "eval",
-/// "/eval".
+/// Records the calls of the hooks below as texts: "begin 0", "batch 3", "gradients" (or "no
+/// gradients"), "step 3", "eval" and "/eval".
 class RecordingMethod final : public Method {
  public:
   explicit RecordingMethod(std::vector<std::string>& calls) : calls_(calls) {}

@@ -24,9 +24,10 @@ inline constexpr bool kAddressesCanBeLimited = true;
 /// More threads than the process below can start: each stack takes 8 MiB of address space.
 inline constexpr int kTooManyThreads = 2000;
 
-/// Runs `body` in a process with address space for only a few dozen more threads, and returns the
-/// message of the DeviceError that it throws; "finished" if it throws none; "killed" if 30 s pass
-/// or terminate() is called. The caller must have no other threads.
+/// Runs `body` in a process with address space for only a few dozen more threads. Returns the
+/// message of the DeviceError that `body` throws; "another error: " and the message of any other
+/// exception; "finished" if it throws none; "killed" if 30 s pass or terminate() is called. The
+/// caller must have no other threads.
 inline std::string device_error_of_few_threads(const std::function<void()>& body) {
   int pipe_ends[2] = {};
   if (::pipe(pipe_ends) != 0) return "no pipe";

@@ -19,7 +19,7 @@ namespace precast::test {
 struct F32 {
   using Value = float;
   static constexpr FloatType kType = FloatType::f32;
-  /// Half of the distance between neighbours, relative to the value.
+  /// The largest relative error of rounding to the type.
   static constexpr double kRounding = 0x1p-24;
   static Value of(double value) { return static_cast<float>(value); }
   static double to(Value value) { return double{value}; }

@@ -8,8 +8,8 @@
 
 namespace precast::test {
 
-/// A disk that is full while `full` is set. Otherwise, a call writes at most `max_write_bytes`
-/// bytes.
+/// A disk on which write() fails while `full` is set, and otherwise writes at most
+/// `max_write_bytes` bytes.
 class FullDisk final : public ForwardingFileOps {
  public:
   explicit FullDisk(std::size_t max_write_bytes) : max_write_bytes_(max_write_bytes) {}
@@ -26,7 +26,7 @@ class FullDisk final : public ForwardingFileOps {
   std::size_t max_write_bytes_;
 };
 
-/// A disk with room for `left` bytes. A call writes as many bytes as fit.
+/// A disk with room for `left` bytes: write() writes as many bytes as fit.
 class PartlyFullDisk final : public ForwardingFileOps {
  public:
   std::ptrdiff_t write(int fd, const void* data, std::size_t size) override {

@@ -28,7 +28,7 @@ class DeviceTest : public testing::Test {
 
 /// Memory of the device, filled with bytes 0xff: NaN in each type of float. Aligned to at least 16
 /// bytes. Accesses outside it are reported by AddressSanitizer on the host and by compute-sanitizer
-/// on a GPU. @throws std::runtime_error
+/// on a GPU. @throws std::runtime_error if a GPU cannot allocate it.
 [[nodiscard]] std::shared_ptr<void> device_memory(std::size_t bytes);
 void copy_to_device(void* to, const void* from, std::size_t bytes);
 void copy_from_device(void* to, const void* from, std::size_t bytes);

@@ -40,7 +40,7 @@ void copy_from_device(void* to, const void* from, std::size_t bytes) {
 }
 
 void in_several_orders(const std::function<void()>& launches) {
-  // The order of threads on a GPU cannot be chosen, but it differs from run to run.
+  // The order of threads on a GPU cannot be chosen, but it may differ from run to run.
   for (int run = 0; run < 3; ++run) {
     launches();
     check(cudaGetLastError(), "kernel launch");

@@ -8,7 +8,8 @@
 
 namespace precast::test {
 
-/// Acts as one of several ranks, but the other ranks do not exist: collectives change nothing.
+/// Acts as one of `world` ranks, but the other ranks do not exist: sums and broadcasts change
+/// nothing, and all_gather() returns only this rank's text.
 class LoneRank : public Communicator {
  public:
   explicit LoneRank(int rank = 0, int world = 1) : rank_(rank), world_(world) {}

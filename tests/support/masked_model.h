@@ -10,7 +10,8 @@
 
 namespace precast::test {
 
-/// A model with a weight, a statistic and a mask of -inf like that of attention. Returns its input.
+/// A model with a weight, a statistic and a mask of -inf like that of attention. classify() returns
+/// its input.
 class MaskedModel final : public ImageModel {
  public:
   [[nodiscard]] at::Tensor classify(const at::Tensor& images) override { return images; }

@@ -21,7 +21,7 @@ class Program {
   Program& operator=(const Program&) = delete;
 
   [[nodiscard]] pid_t id() const { return id_; }
-  /// @return its exit code, or 128 + the signal that ended it.
+  /// Waits for the end. @return the exit code, or 128 + the signal that ended the program.
   int wait();
   /// Whether the program is still running. Call it before wait().
   [[nodiscard]] bool running() const;
@@ -29,7 +29,7 @@ class Program {
   /// or 2 minutes pass, before that.
   [[nodiscard]] bool printed(const std::string& text, int times = 1) const;
 
-  /// The output that the program has written so far.
+  /// What the program has written to standard output so far.
   [[nodiscard]] std::string written() const { return text("out"); }
 
   /// Set by wait().

@@ -27,8 +27,8 @@ class RangeServer {
   [[nodiscard]] std::string url(const std::string& name = "train.beton") const;
   /// Sets faults for the next requests, as range_server.py describes. `{}` removes them.
   void set_faults(const std::string& json);
-  /// Waits until the fault `delay_s` delays a request. @return whether this happened, with the
-  /// timeout of Program::printed().
+  /// Waits until the fault `delay_s` delays a request. @return whether this happened within the 2
+  /// minutes of Program::printed().
   [[nodiscard]] bool wait_until_delayed() const { return program_->printed(" waits"); }
   void kill();
   /// Starts the server again after kill(), on the same port.
@@ -43,7 +43,7 @@ class RangeServer {
   };
   /// The requests since the server was last started.
   [[nodiscard]] std::vector<Request> requests() const;
-  /// Size of all bodies since the server was last started.
+  /// The total size of all bodies since the server was last started.
   [[nodiscard]] std::uint64_t bytes_sent() const;
 
  private:

@@ -8,7 +8,7 @@ Prints "port N open" when it listens, then a line for each request: its range, t
 the body in bytes. CONTROL is a JSON file that is read at each request; without it, the server works correctly:
   delay_s        wait before the response; prints the range and "waits"
   delay_bytes    [first, last]: delay_s applies only to requests for any of these bytes of the file
-  status, times  answer the first `times` requests with this status; retry_after: the header Retry-After
+  status, times  answer the first `times` requests (default: all) with this status; retry_after: the header Retry-After
   truncate       send at most this many bytes of a body, then close the connection
   corrupt        [first, last]: flip these bytes of the file in responses, for `times` requests
   no_range       ignore the range: 200 with the complete file

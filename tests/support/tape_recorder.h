@@ -28,9 +28,9 @@ struct TapeLog {
 /// tensor has been replaced since, and repeats the initialisation of tensors that were created
 /// while it was recorded.
 ///
-///   - Recorded work is not executed: all memory that the work has not allocated itself, and the
+///   - A recording has no effect: all memory that the work has not allocated itself, and the
 ///     default generator, are the same after the recording as before it.
-///   - Reading a value on the host throws, as cudaStreamSynchronize() does during a capture.
+///   - Reading a value on the host throws, just as cudaStreamSynchronize() fails during a capture.
 ///   - Recordings share memory: a replay first fills with NaN all memory that any of them has
 ///     allocated, except tensors that the host still refers to.
 ///   - A replay throws if memory that the work has not allocated itself has been freed.

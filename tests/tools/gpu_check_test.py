@@ -199,14 +199,14 @@ class Correctness(Bundle):
         self.program("engine_gpu_test", START + "echo '{\"testsuites\": []}' > ${1#--gtest_output=json:}\n")
         self.assertIn("0 tests", self.problem("engine_gpu_test"))
 
-    def test_a_failed_test_is_told_with_its_output(self):
+    def test_a_failed_test_is_reported_with_its_output(self):
         text = GTEST.replace('"result"', '"failures": [{}], "result"')
         self.program("engine_gpu_test", text + "echo losses differ >&2; exit 1\n")
         problem = self.problem("engine_gpu_test")
         self.assertIn("Kernel.Works: failed", problem)
         self.assertIn("losses differ", problem)
 
-    def test_a_missing_library_is_told_in_the_loaders_words(self):
+    def test_a_missing_library_is_reported_with_the_loaders_message(self):
         loader = "error while loading shared libraries: libnccl.so.2: cannot open shared object file"
         for program in ["engine_gpu_test", "precast-train"]:
             self.program(program, f"#!/bin/sh\necho '{loader}' >&2; exit 127\n")
@@ -220,7 +220,7 @@ class Correctness(Bundle):
         self.edit("gpu_host/host.py", 'CUDA_TOOLS = ["/usr/local/cuda/bin"]', "CUDA_TOOLS = []")
         self.assertIn("compute-sanitizer", self.problem("memcheck"))
 
-    def test_a_program_that_the_bundle_lacks_is_noted_only(self):
+    def test_a_program_that_the_bundle_lacks_is_only_reported(self):
         (self.bundle / "bin/kernels_gpu_test").unlink()
         self.assertEqual(self.run_check("correctness"), 0, self.output)
         self.assertEqual(self.steps("correctness")["kernels_gpu_test"]["state"], "absent")
@@ -277,7 +277,7 @@ class Time(Bundle):
         self.assertEqual(running.wait(timeout=20), 1)
         self.assertEqual(self.steps("correctness")["kernels_gpu_test"]["state"], "passed")
 
-    def test_a_second_call_goes_on_with_what_has_not_passed(self):
+    def test_a_second_call_continues_with_what_has_not_passed(self):
         self.program("engine_gpu_test", GTEST + "exit 1\n")
         self.assertEqual(self.run_check("correctness"), 1)
         shutil.rmtree(self.out)
@@ -326,13 +326,12 @@ class Figures(Bundle):
         self.assertIn(f"| {self.case} | 300 | 300 | 450 | 1.000 | 1.500 |",
                       (self.out / "report.md").read_text())
 
-    def test_training_tells_accuracy_and_the_share_of_waiting(self):
+    def test_training_reports_accuracy_and_the_share_of_waiting(self):
         self.assertEqual(self.run_check("training"), 0, self.output)
         text = (self.out / "report.md").read_text()
         self.assertIn("| quickstart | 0.5000 | 120.0 |", text)
         self.assertIn("| quickstart twin | 0.4000 | 200.0 |", text)
         self.assertIn("50.0 %", text)
-        # A model that is not built in.
         for step, command in [("layers", "train"), ("layers, eval", "eval"), ("layers, predict", "predict")]:
             self.assertEqual(self.steps("training")[step]["state"], "passed")
             started = self.steps("training")[step]["command"].split()
@@ -394,6 +393,22 @@ class Rehearsal(Bundle):
 
     def test_a_test_program_that_fails_is_found(self):
         self.faults("correctness", "engine_gpu_test", START + "exit 1\n")
+
+
+class Commit(unittest.TestCase):
+    def test_builds_of_changed_sources_have_different_names(self):
+        sys.path.insert(0, str(TOOLS))
+        from gpu_host import bundle
+        names = []
+        with tempfile.TemporaryDirectory() as folder:
+            for described, program in (("abc", "1"), ("abc", "2"), ("abc-dirty", "1"), ("abc-dirty", "2")):
+                (pathlib.Path(folder) / "program").write_text(program)
+                done = subprocess.CompletedProcess([], 0, stdout=described + "\n")
+                with unittest.mock.patch.object(bundle.subprocess, "run", return_value=done):
+                    names.append(bundle.commit(pathlib.Path(folder)))
+        self.assertEqual(names[:2], ["abc", "abc"])
+        self.assertNotEqual(names[2], names[3])
+        self.assertTrue(all(name.startswith("abc-dirty-") for name in names[2:]), names)
 
 
 class Options(unittest.TestCase):

@@ -19,7 +19,7 @@ struct PrecastRun {
   std::string err;
 };
 
-/// A `precast` that is still running.
+/// A process of `precast`, which the constructor starts.
 class PrecastProgram : public Program {
  public:
   explicit PrecastProgram(std::vector<std::string> arguments,

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Tests the shell scripts in tools/, in a copy of the tree that contains only them, without building anything."""
+"""Tests tools/test, tools/coverage, tools/fuzz, tools/setup and .ci/run in a tree that contains only these scripts,
+without building anything."""
 import os
 import pathlib
 import shutil
@@ -72,7 +73,7 @@ class Setup(Scripts):
     def setUp(self):
         super().setUp()
         self.write("bin/df", "echo Avail; echo 1")
-        # Every package is installed.
+        # Reports every package as installed.
         self.write("bin/dpkg-query", 'shift 3; for package; do echo "ii  $package"; done')
 
     def fix(self, *arguments):
@@ -80,7 +81,7 @@ class Setup(Scripts):
         self.assertEqual(done.returncode, EXIT_IO, done.stderr)
         return done.stderr
 
-    def test_a_full_disk_is_told_with_a_fix_that_helps(self):
+    def test_a_full_disk_is_reported_with_a_fix_that_helps(self):
         self.assertNotIn("--cpu", self.fix("--cpu"))
         self.write("bin/nvcc")
         self.assertIn("--cpu", self.fix())

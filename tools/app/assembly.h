@@ -17,11 +17,13 @@ class Assembly {
  public:
   /// @param plan from make_plan(). With dist.sync_bn, the batch norms of all ranks share their
   /// statistics.
-  /// @param data the training set, used only by the constructor, which tests the model on synthetic
-  /// samples with the fields that the recipe reads. Null: it tests the model on images and labels.
-  /// @param val the validation set, used in the same way. Null: evaluation is not tested.
+  /// @param data the training set, used only by the constructor: it names the classes in
+  /// weights_spec(), and the model is tested on synthetic samples with the fields that the recipe
+  /// reads. Null: the classes have no names, and the model is tested on images and labels.
+  /// @param val the validation set, used only by the constructor to test the evaluation. Null:
+  /// evaluation is not tested.
   /// @throws ConfigError if the model does not fit the plan or the data, or if weights files cannot
-  /// store it.
+  /// store it; the errors of build_model().
   Assembly(const ResolvedRun& run, TrainPlan plan, const Registries& registries, RankSession& ranks,
            const data::BetonReader* data = nullptr, const data::BetonReader* val = nullptr);
 

@@ -11,16 +11,18 @@ namespace precast::tools {
 /// The path, or the paths of a list, as human-readable text.
 [[nodiscard]] std::string file_text(const nlohmann::ordered_json& file);
 
-/// Describes a dataset for --dry-run: file (a list if there are several), samples, bytes, classes,
-/// and the smallest, mean and largest width and height of its first image field, in pixels.
+/// Describes a dataset for --dry-run: file (a list if there are several), samples, bytes, names of
+/// classes and, if it has an image field, the smallest, mean and largest width and height of the
+/// first one, in pixels.
 [[nodiscard]] nlohmann::ordered_json dataset_summary(const data::BetonReader& reader);
 
 /// Whether any image of the dataset is stored as a JPEG.
 [[nodiscard]] bool has_jpegs(const data::BetonReader& reader);
 
-/// Describes a pipeline for --dry-run: the steps as the recipe gives them (or the standard steps),
-/// and mean and std of the normalisation; without these two if images are not normalised.
-/// @param written the value of `pipeline.train` or `pipeline.val`; null: the standard pipeline.
+/// Describes a pipeline for --dry-run: the steps as the recipe gives them (or the standard steps)
+/// and, if images are normalised, mean and std.
+/// @param written the value of `pipeline.train` or `pipeline.val`; null or empty: the standard
+/// pipeline.
 [[nodiscard]] nlohmann::ordered_json pipeline_summary(const data::Pipeline& pipeline,
                                                       const nlohmann::ordered_json& written,
                                                       bool train);

@@ -72,6 +72,14 @@ std::vector<std::string> class_warnings(const data::BetonReader& train, std::siz
                                         const data::BetonReader& val, std::size_t val_field) {
   std::vector<std::string> warnings;
   const std::vector<std::string> names = data::class_names_of(train, train_field);
+  if (const bool val_has_names = !data::class_names_of(val, val_field).empty();
+      val_has_names == names.empty()) {
+    const data::BetonReader& unnamed = val_has_names ? train : val;
+    warnings.push_back(
+        fmt::format("{}: expected class names, as in {}, got none. If its labels mean other "
+                    "classes, the accuracy is wrong",
+                    unnamed.path().string(), (val_has_names ? val : train).path().string()));
+  }
   const auto labels = data::labels_of(train, train_field, all_of(train));
   const auto add = [&](std::string_view key, const std::vector<std::int64_t>& absent,
                        std::size_t classes, std::string_view hint) {

@@ -26,13 +26,13 @@ void check_datasets(const std::vector<NamedDataset>& datasets);
 /// Checks that labels mean the same classes in both files: each label with a name in `val` must
 /// have the same name in `train`. A file without class names fits every other file.
 /// @param train_field, val_field the fields of the labels.
-/// @throws ConfigError naming the first difference; the hint says how to write the file with the
-/// same classes.
+/// @throws ConfigError naming the first difference; the hint says how to write `val` with the
+/// classes of `train`.
 void check_same_classes(const data::BetonReader& train, std::size_t train_field,
                         const data::BetonReader& val, std::size_t val_field);
 
-/// Warnings about the classes, one sentence each: classes that `data.subset` leaves without
-/// samples, and classes that the validation set lacks.
+/// Warnings about the classes: one about classes that `data.subset` leaves without samples, and one
+/// about classes that the validation set lacks.
 /// @param options subset and filter.
 [[nodiscard]] std::vector<std::string> class_warnings(const data::BetonReader& train,
                                                       std::size_t train_field,

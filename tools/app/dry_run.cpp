@@ -62,7 +62,14 @@ void check_gpus_of_host(const Recipe& recipe, const RankInfo& info) {
                        : gpu_problem(info, recipe.config.training.device, gpus));
 }
 
-/// Describes the datasets, the order of the samples and the pipelines.
+/// Whether a pipeline makes images from this dataset; true for a dataset that was not read.
+bool makes_images(const ordered_json& datasets, const char* split, const data::Pipeline& pipeline) {
+  return !datasets.contains(split) || datasets.at(split).contains("image_px") ||
+         !pipeline.outputs.empty();
+}
+
+/// Describes the datasets, the order of the samples (or their producer) and the pipelines of
+/// images.
 ordered_json describe_data(const Recipe& recipe, const ordered_json& datasets) {
   const auto& keys = recipe.config.data;
   const ordered_json& values = recipe.resolved;
@@ -73,13 +80,17 @@ ordered_json describe_data(const Recipe& recipe, const ordered_json& datasets) {
                           {"subset", keys.subset},
                           {"filter", keys.filter},
                           {"repeats", keys.repeats}};
-    pipeline["train"] =
-        pipeline_summary(recipe.train_pipeline, values.at("pipeline.train"), /*train=*/true);
+    if (recipe.trains() && makes_images(datasets, "train", recipe.train_pipeline)) {
+      pipeline["train"] =
+          pipeline_summary(recipe.train_pipeline, values.at("pipeline.train"), /*train=*/true);
+    }
   } else {
     described["producer"] = recipe.outside;
   }
-  pipeline["val"] =
-      pipeline_summary(recipe.val_pipeline, values.at("pipeline.val"), /*train=*/false);
+  if (makes_images(datasets, "val", recipe.val_pipeline)) {
+    pipeline["val"] =
+        pipeline_summary(recipe.val_pipeline, values.at("pipeline.val"), /*train=*/false);
+  }
   described["pipeline"] = std::move(pipeline);
   return described;
 }
@@ -174,7 +185,7 @@ void read_eval_data(const Recipe& recipe, PlannedData& planned) {
 }
 
 /// @param train_samples the number of training samples, without data.repeats; 0: the number in the
-/// recipe's dataset, if it names one.
+/// dataset or from the producer, if the recipe names one.
 PlannedData plan_data(const ResolvedRun& run, const Registries& registries,
                       std::int64_t train_samples) {
   const Recipe& recipe = run.recipe;
@@ -212,8 +223,8 @@ void use_fp32(TrainPlan& plan, std::vector<ProbeBatch>& trials) {
 }
 
 /// Runs the checks that need the model: whether the weights fit, whether training.freeze names
-/// parameters and, if datasets were read, whether model, loss and metrics fit their fields and
-/// whether weights files can store the model.
+/// parameters, whether weights files can store the model and, if datasets were read, whether model,
+/// loss and metrics fit their fields.
 /// @return the names of the parameters that are not trained
 std::vector<std::string> check_model(ResolvedRun run, TrainPlan plan, const Registries& registries,
                                      const PlannedData& planned) {

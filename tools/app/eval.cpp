@@ -8,10 +8,12 @@
 
 #include "framework/core/error.h"
 #include "framework/core/format.h"
+#include "framework/core/log.h"
 #include "framework/core/progress.h"
 #include "tools/app/class_figures.h"
 #include "tools/app/data_description.h"
 #include "tools/app/eval_session.h"
+#include "tools/app/output_choice.h"
 #include "tools/app/session.h"
 #include "tools/app/weights_check.h"
 #include "tools/cli/json_output.h"
@@ -72,6 +74,9 @@ Evaluated evaluate(const ResolvedRun& run, RankSession& ranks, const Registries&
                    const RunArgument& run_argument) {
   const auto reader = open_dataset("data.val_dataset", run.recipe);
   const std::int64_t outputs = count_eval_outputs(run.recipe, reader.get(), DatasetUse::evaluate);
+  for (const std::string& warning :
+       compare_outputs(run_argument.trained, run_argument.run.string(), *reader, run.recipe))
+    if (ranks.is_rank_zero()) log_warning("{}", warning);
   if (ranks.is_rank_zero()) warn_of_unnamed_labels(run.recipe, *reader, outputs);
   EvalModel model = make_eval_model(run, registries, ranks, outputs, reader.get(), run_argument);
   const EvalSource opened = open_eval_source(model, *reader, DatasetUse::evaluate);
@@ -148,8 +153,9 @@ int run_eval(const std::vector<std::string>& args) {
   Registries registries = make_registries();
   RecipeArguments command(
       "eval",
-      "Evaluates weights on data.val_dataset. A recipe needs --model.weights=FILE. For a run "
-      "folder, the final weights are used, or the run's newest checkpoint if that is newer.",
+      "Evaluates weights on data.val_dataset. A recipe needs model.weights: --model.weights=FILE. "
+      "For a run folder, the final weights are used, or the run's newest checkpoint if that is "
+      "newer.",
       RecipeArguments::Positional::run_or_recipe);
   command.arguments().options().add_options()("json", kJsonHelp);
   command.arguments().example("precast eval runs/a");

@@ -81,6 +81,7 @@ enum class DatasetUse {
                                                            Communicator& ranks);
 
 /// Collective. On rank 0, warns of the damaged samples that the sources of all ranks have replaced.
+/// @param source null: this rank has no samples.
 void warn_of_replaced(const BatchSource* source, RankSession& ranks);
 
 /// The samples of a dataset for the model. Borrows the dataset.

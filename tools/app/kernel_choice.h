@@ -26,8 +26,8 @@ namespace precast::tools {
                                                       models::FusedLayerCounts norms);
 
 /// The result of describe_kernels() in one line: "fused for 53 of 53 batch norms, 1 max pool, 6
-/// blurs, 1 RGB convolution"; or, if no layer uses fused kernels and model.kernels is not `fused`,
-/// "reference" and the reasons.
+/// blurs, 1 RGB convolution". If no layer uses fused kernels and model.kernels is not `fused`, the
+/// line is "reference" and the reasons, if any; with "depends_on_gpu", it names both cases.
 [[nodiscard]] std::string kernels_text(const nlohmann::ordered_json& kernels);
 
 /// "fused" if any layer uses fused kernels, otherwise "reference". @param kernels

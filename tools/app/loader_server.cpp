@@ -18,6 +18,7 @@
 #include "data/loader/batch_layout.h"
 #include "data/ring/producer.h"
 #include "data/ring/ring_error.h"
+#include "framework/core/dump_json.h"
 #include "framework/core/error.h"
 #include "framework/core/format.h"
 #include "framework/core/log.h"
@@ -193,7 +194,7 @@ class LoaderServer {
                                            {"replaced_samples", replaced.size()},
                                            {"seconds", seconds},
                                            {"cpu_seconds", watch_ ? watch_->cpu_seconds() : 0}};
-      fmt::print("{}\n", line.dump());
+      fmt::print("{}\n", dump_json(line));
       std::fflush(stdout);
     } else if (std::string_view(event) == "end") {
       fmt::print("ring '{}': {} decoded, {} delivered to training runs, in {}\n", options_.name,

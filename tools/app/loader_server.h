@@ -32,7 +32,7 @@ struct ServeOptions {
   /// Print a line of JSON after each pass and at the end: `{"event": "pass" or "end", "process",
   /// "epoch", "epochs", "samples_decoded", "samples_delivered", "consumers", "replaced_samples",
   /// "seconds", "cpu_seconds"}`. Samples are counted since the start of the process; times are
-  /// measured from the first batch.
+  /// measured from the start of loading.
   bool json = false;
 };
 

@@ -13,7 +13,7 @@ namespace precast::tools {
 /// find_ignored_settings() and image_size_problem() build the model, run it on synthetic images on
 /// the CPU, and draw from libtorch's default generator.
 
-/// Finds settings of the plan that the model ignores; returns one sentence for each. Without this
+/// Finds settings of the plan that the model ignores; returns a message for each. Without this
 /// check, a model that does not read ModelSpec::blurpool, batch_norm_ranks or ghost_batch_size
 /// would silently train without these settings. The check runs the model: with BlurPool or ghost
 /// batches its output must change, and with synchronised statistics it must request a sum over the

@@ -20,8 +20,8 @@ namespace precast::tools {
 /// `mean [M], std [S]`, or `none`.
 [[nodiscard]] std::string normalization_text(const data::NormalizeOptions& normalization);
 
-/// A warning if the model's first images are normalised in different ways in pipeline.train and
-/// pipeline.val; empty if they are not, or if the model reads images in at most one of them.
+/// A warning if pipeline.train and pipeline.val normalise the model's first input in different
+/// ways. Empty if they normalise it in the same way, or if it is not an image in one of them.
 [[nodiscard]] std::string normalization_warning(const Recipe& recipe,
                                                 const data::BetonReader& train,
                                                 const data::BetonReader& val);

@@ -114,10 +114,10 @@ void find_outside_producer(Recipe& recipe, const Schema& schema, Diagnostics& di
   };
   const TrainConfig& config = recipe.config;
   if (config.data.batches_per_epoch == 0)
-    report_error(
-        "data.batches_per_epoch",
-        fmt::format("missing. {} does not say how many batches an epoch has{}", recipe.outside,
-                    has_description ? ", because its description has no `datasets`" : ""));
+    report_error("data.batches_per_epoch",
+                 fmt::format("missing. {} does not say in advance how many batches an epoch has{}",
+                             recipe.outside,
+                             has_description ? ", because its description has no `datasets`" : ""));
   if (config.training.on_nonfinite == "restore")
     report_error(
         "training.on_nonfinite",

@@ -20,8 +20,9 @@ namespace precast::tools {
 /// do not fit. Call it after Recipe::ring is set.
 void find_outside_producer(Recipe& recipe, const Schema& schema, Diagnostics& diagnostics);
 
-/// @throws ConfigError for more than one rank; the message names the key that requests the ranks.
-/// @param address of the producer.
+/// @throws ConfigError for more than one rank. The message names the key that requests the ranks,
+/// or data.train_dataset if another program, such as torchrun, started them. @param address the
+/// producer's address, for the message
 void check_outside_ranks(const Recipe& recipe, const std::string& address, std::int64_t ranks);
 
 /// The number of training samples of an epoch.
@@ -30,7 +31,8 @@ void check_outside_ranks(const Recipe& recipe, const std::string& address, std::
 /// The entry for these batches in the identity of a run (run_identity.h): their number per epoch.
 [[nodiscard]] std::string outside_identity(const ResolvedRun& run);
 
-/// @param fields the validation set.
+/// Creates the source of training batches from the producer Recipe::outside. @param fields the
+/// validation set: training batches must contain the same fields, with the same types and shapes.
 /// @throws the errors of check_outside_ranks(), data::open_outside_batches(),
 /// data::make_outside_spec()
 [[nodiscard]] std::unique_ptr<BatchSource> make_outside_train_source(

@@ -101,7 +101,7 @@ class UnnamedFile final : public FileOps {
     return ::pwrite(fd, data, size, offset);
   }
   int ftruncate(int fd, std::int64_t size) override { return ::ftruncate(fd, size); }
-  // The file is temporary and has no name, so these calls have nothing to do.
+  // The file is temporary and has no name, so nothing is synced, renamed or removed.
   int fsync(int /*fd*/) override { return 0; }
   int close(int fd) override { return ::close(fd); }
   int rename(const char* /*from*/, const char* /*to*/) override { return 0; }

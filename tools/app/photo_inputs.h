@@ -17,7 +17,7 @@ namespace precast::tools {
 struct PhotoList {
   /// The paths as given; for the files of a folder, `folder/path`.
   std::vector<std::string> paths;
-  /// Files in these folders that are hidden or do not have the extension of an image.
+  /// Files in the given folders that are hidden or do not have the extension of an image.
   std::vector<std::string> ignored;
 };
 
@@ -26,7 +26,7 @@ struct PhotoList {
 /// (data::is_hidden()) are left out and links are followed. A file that is given directly counts as
 /// an image, whatever its name.
 /// @throws IoError if a path does not exist or a folder cannot be listed; DataError for a folder
-/// without images.
+/// without images, or with folders nested more than 32 deep.
 [[nodiscard]] PhotoList list_photos(const std::vector<std::string>& inputs);
 
 /// Returns the number of photos, from `first` on, to predict together: at least 1. Groups limit the
@@ -43,7 +43,8 @@ struct PhotoList {
 /// --image.quality 100`: JPEGs unchanged, unless they are unusual (CMYK, arithmetic coding, ...) or
 /// decode with a warning; other images as pixels, or as JPEG above 64 MiB of pixels. EXIF
 /// orientation is ignored. The dataset is an unnamed file in the folder for temporary files
-/// (TMPDIR). The system releases its space when the process ends, even if the process is killed.
+/// (TMPDIR). The system releases its space when this object is destroyed or the process ends, even
+/// if the process is killed.
 class PhotoDataset {
  public:
   /// @param field the name of that field. @param on_progress called from time to time with the

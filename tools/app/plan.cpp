@@ -78,7 +78,7 @@ void check_target_threshold(const TrainPlan& plan) {
 
 /// Calls `visit(rate, call)` with the rates at the start and the end of each epoch and, if the
 /// number of steps is known, those of the first and the last step of each epoch. `call()` returns
-/// the call that computed the rate, such as `lr(3)`, for messages.
+/// the text of the call that computed the rate, such as `lr(3)`, for messages.
 template <typename Visit>
 void visit_rates(const TrainPlan& plan, const Visit& visit) {
   for (std::int64_t epoch = 0; epoch <= plan.epochs; ++epoch)
@@ -198,14 +198,18 @@ void print_methods(const ordered_json& plan) {
   }
 }
 
+void print_pipelines(const ordered_json& plan) {
+  for (const auto& [split, pipeline] : plan.at("pipeline").items())
+    print_pipeline("pipeline." + split, pipeline);
+}
+
 void print_data(const ordered_json& plan) {
   for (const auto& [name, dataset] : plan.at("datasets").items()) print_dataset(name, dataset);
   if (plan.contains("producer"))
     fmt::print("{:<12}{}\n", "train", plan.at("producer").get<std::string>());
   else
     fmt::print("{:<12}{}\n", "order", order_text(plan.at("order")));
-  for (const auto& [part, pipeline] : plan.at("pipeline").items())
-    print_pipeline("pipeline." + part, pipeline);
+  print_pipelines(plan);
 }
 
 }  // namespace
@@ -369,11 +373,13 @@ void print_plan(const ResolvedRun& run, const ordered_json& plan) {
                     : "");
   print_data(plan);
   print_methods(plan);
-  fmt::print("epoch   resolution   lr at its start   at its end\n");
+  const bool images = !plan.at("pipeline").empty();
+  fmt::print("epoch{}   lr at its start   at its end\n", images ? "   resolution" : "");
   for (const auto& epoch : plan.at("plan")) {
-    fmt::print("{:>5}   {:>7} px   {:>15.6g}   {:>10.6g}\n", epoch.at("epoch").get<int>() + 1,
-               epoch.at("resolution").get<int>(), epoch.at("lr_begin").get<double>(),
-               epoch.at("lr_end").get<double>());
+    const std::string resolution =
+        images ? fmt::format("   {:>7} px", epoch.at("resolution").get<int>()) : "";
+    fmt::print("{:>5}{}   {:>15.6g}   {:>10.6g}\n", epoch.at("epoch").get<int>() + 1, resolution,
+               epoch.at("lr_begin").get<double>(), epoch.at("lr_end").get<double>());
   }
 }
 
@@ -396,7 +402,7 @@ void print_evaluation(const ResolvedRun& run, const ordered_json& plan) {
   for (const auto& metric : recipe.metrics) figures.push_back(metric->name());
   fmt::print("metrics     {}\n", fmt::join(figures, ", "));
   for (const auto& [name, dataset] : datasets.items()) print_dataset(name, dataset);
-  print_pipeline("pipeline.val", plan.at("pipeline").at("val"));
+  print_pipelines(plan);
   print_methods(plan);
 }
 

@@ -34,20 +34,20 @@ namespace precast::tools {
 /// accepts such recipes, and users try recipes for one epoch.
 void warn_of_short_run(const Recipe& recipe, const TrainPlan& plan, Diagnostics& diagnostics);
 
-/// Warns if the schedule has a rate above lr.lr at the start or the end of an epoch or, if the plan
-/// has steps, in the first or the last step of an epoch.
+/// Warns if the schedule has a rate above the plan's peak_lr at the start or the end of an epoch
+/// or, if the plan has steps, in the first or the last step of an epoch.
 void warn_of_high_rates(const Recipe& recipe, const TrainPlan& plan, Diagnostics& diagnostics);
 
-/// The plan as JSON. @param values the result of resolved_values(). @param per_step whether to add
-/// the learning rate of every step.
+/// The plan as JSON. @param values the result of resolved_values(), or Recipe::resolved if the
+/// training set was not read. @param per_step whether to add the learning rate of every step.
 [[nodiscard]] nlohmann::ordered_json describe_plan(const ResolvedRun& run, const TrainPlan& plan,
                                                    const nlohmann::ordered_json& values,
                                                    bool per_step);
 
-/// Prints the plan of `train --dry-run --json` in human-readable form.
+/// Prints a plan as text. @param plan the object that `train --dry-run --json` prints.
 void print_plan(const ResolvedRun& run, const nlohmann::ordered_json& plan);
 
-/// Prints the plan of a run with training.eval_only: what the evaluation reads.
+/// print_plan() for a run with training.eval_only: prints what the evaluation reads.
 void print_evaluation(const ResolvedRun& run, const nlohmann::ordered_json& plan);
 
 }  // namespace precast::tools

@@ -12,6 +12,7 @@
 
 #include "data/beton/sums.h"
 #include "framework/core/archive/weights_spec.h"
+#include "framework/core/dump_json.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/format.h"
@@ -20,6 +21,7 @@
 #include "framework/engine/stop_request.h"
 #include "framework/process/stop_signals.h"
 #include "tools/app/eval_session.h"
+#include "tools/app/output_choice.h"
 #include "tools/app/photo_inputs.h"
 #include "tools/app/prediction_writer.h"
 #include "tools/app/recipe_outputs.h"
@@ -40,7 +42,7 @@ constexpr std::size_t kFilesShown = 3;
 
 constexpr const char* kAbout =
     "Writes the classes that a model predicts, with their probabilities, for image files, folders "
-    "of images, or the samples of a dataset. A recipe needs --model.weights=FILE.\n"
+    "of images, or the samples of a dataset. A recipe needs model.weights: --model.weights=FILE.\n"
     "For single-label losses, probabilities are the softmax of the logits; with multi-label "
     "losses, each class has its own probability, the sigmoid of its logit. Outputs that are not "
     "classes are written unchanged.\n"
@@ -105,8 +107,9 @@ PredictFormat read_format(const Arguments& options, const Inputs& inputs) {
   return format;
 }
 
-/// Adapts the format to the targets of the recipe. For several classes per sample, all classes are
-/// written unless --top is given. Outputs that are not classes are written unchanged.
+/// Adapts the format to the targets of the recipe. For several classes per sample, JSON contains
+/// all classes and a CSV contains logits unless --top is given. Outputs that are not classes are
+/// written unchanged.
 PredictFormat format_for(PredictFormat format, const Recipe& recipe, const Arguments& options) {
   if (recipe.targets == TargetKind::class_index) return format;
   const bool csv = format.file.extension() == ".csv" || (format.file.empty() && !format.json);
@@ -238,8 +241,7 @@ class Predictor {
         problems[indices[i]] = dataset->problems()[i];
       opened = open_eval_source(model_, dataset->reader(), DatasetUse::predict);
     }
-    const auto gathered = ranks_.communicator().all_gather(
-        nlohmann::json(problems).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    const auto gathered = ranks_.communicator().all_gather(dump_json(nlohmann::json(problems)));
     for (const std::string& text : gathered) {
       const auto found = nlohmann::json::parse(text).get<std::vector<std::string>>();
       for (std::size_t i = 0; i < problems.size(); ++i)
@@ -357,11 +359,7 @@ void declare(Arguments& arguments) {
 }
 
 Override dataset_override(const std::string& path) {
-  ConfigNode node;
-  node.kind = ConfigNode::Kind::scalar;
-  node.scalar = path;
-  node.origin.source = kCommandLine;
-  return {"data.val_dataset", node};
+  return {"data.val_dataset", ConfigNode::from_text(path, {kCommandLine, 0, 0})};
 }
 
 }  // namespace
@@ -391,6 +389,10 @@ int run_predict(const std::vector<std::string>& args) {
     if (ranks.is_rank_zero()) log_info("=> weights {}", config.model.weights);
     if (inputs.photos.empty()) {
       const auto reader = open_dataset("data.val_dataset", recipe);
+      for (const std::string& warning :
+           compare_outputs(run_argument.trained, run_argument.run.string(), *reader, recipe,
+                           /*predicts=*/true))
+        if (ranks.is_rank_zero()) log_warning("{}", warning);
       return Predictor(run, registries, ranks, reader.get(), DatasetUse::predict, run_argument,
                        format)
           .predict_dataset(*reader);

@@ -5,9 +5,9 @@
 
 namespace precast::tools {
 
-/// `precast predict RUN [IMAGES ...] -o predictions.csv`: classes and probabilities of image files,
-/// or the logits of the samples of a dataset. tools/README.md has the formats.
-/// @return 3 if an image file could not be read.
+/// `precast predict RUN [INPUT...] [-o FILE]`: writes a model's predictions for image files or for
+/// the samples of a dataset. tools/README.md has the formats.
+/// @return 3 if an image file was skipped, otherwise 0.
 int run_predict(const std::vector<std::string>& args);
 
 }  // namespace precast::tools

@@ -9,6 +9,7 @@
 #include <numeric>
 #include <utility>
 
+#include "framework/core/dump_json.h"
 #include "framework/core/error.h"
 
 namespace precast::tools {
@@ -26,22 +27,20 @@ std::string csv_text(std::string_view text) {
   return quoted + '"';
 }
 
-/// @throws Error with ExitCode::diverged
-void check_finite(std::span<const float> outputs) {
+}  // namespace
+
+void check_finite(std::string_view sample, std::span<const float> outputs) {
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (std::isfinite(outputs[i])) continue;
-    throw Error(fmt::format("predict: expected finite outputs, got {} for output {}. Check whether "
-                            "the weights contain NaN or infinity",
-                            outputs[i], i),
+    throw Error(fmt::format("predict: sample {}: expected finite outputs, got {} for output {}. "
+                            "Check whether the weights contain NaN or infinity",
+                            sample, outputs[i], i),
                 ExitCode::diverged);
   }
 }
 
-}  // namespace
-
 std::vector<Prediction> most_probable(std::span<const float> logits, int passes, std::int64_t k,
                                       Probability kind) {
-  check_finite(logits);
   std::vector<std::int64_t> labels(logits.size());
   std::iota(labels.begin(), labels.end(), 0);
   const auto count = std::min(static_cast<std::size_t>(k), labels.size());
@@ -103,14 +102,13 @@ std::string PredictionTable::json_row(std::string_view name, std::span<const Pre
   }
   ordered_json row = {{"name", name}, {"predictions", std::move(predictions)}};
   if (!logits.empty()) row["logits"] = std::vector<float>(logits.begin(), logits.end());
-  return row.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  return dump_json(row) + "\n";
 }
 
 std::string outputs_json_row(std::string_view name, std::span<const float> outputs) {
-  check_finite(outputs);
   const ordered_json row = {{"name", name},
                             {"outputs", std::vector<float>(outputs.begin(), outputs.end())}};
-  return row.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  return dump_json(row) + "\n";
 }
 
 std::string logits_csv_header(std::string_view first_column, std::int64_t classes,

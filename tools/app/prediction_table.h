@@ -23,11 +23,14 @@ enum class Probability {
   sigmoid,
 };
 
+/// @param outputs of one sample. @param sample its name, for the message.
+/// @throws Error with ExitCode::diverged if an output is not finite
+void check_finite(std::string_view sample, std::span<const float> outputs);
+
 /// The `k` most probable classes (all, if there are fewer), the most probable first; classes with
 /// equal logits are in the order of their labels.
 /// @param logits of one sample, summed over `passes` forward passes (2 if the mirrored image was
-/// added). The probabilities are those of the mean over the passes.
-/// @throws Error with ExitCode::diverged if a logit is not finite.
+/// added). The probabilities are those of the mean over the passes. All logits must be finite.
 [[nodiscard]] std::vector<Prediction> most_probable(std::span<const float> logits, int passes,
                                                     std::int64_t k, Probability kind);
 
@@ -57,7 +60,6 @@ class PredictionTable {
 };
 
 /// A JSON line of outputs that are not classes: `{"name": ..., "outputs": [1.5, -0.25]}`.
-/// @throws Error with ExitCode::diverged if an output is not finite.
 [[nodiscard]] std::string outputs_json_row(std::string_view name, std::span<const float> outputs);
 /// A line of logits: `name,1.5,-0.25`. Nine significant digits preserve the exact float32.
 [[nodiscard]] std::string logits_csv_row(std::string_view name, std::span<const float> logits);

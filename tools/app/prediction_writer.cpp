@@ -46,13 +46,16 @@ void PredictionWriter::add(const at::Tensor& logits, int passes, std::span<const
   if (writes_array()) add_array(rows, problems);
   if (!writes_only_array() && !table_) begin_table(rows);
   const auto readable = [&](std::size_t i) { return problems.empty() || problems[i].empty(); };
+  const std::size_t outputs =
+      names.empty() ? 0 : static_cast<std::size_t>(rows.numel()) / names.size();
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (!readable(i)) continue;
     ++samples_;
+    const std::span<const float> row{rows.const_data_ptr<float>() + i * outputs, outputs};
+    check_finite(names[i], row);
     if (writes_only_array()) continue;
     throw_if_stopped();
-    const auto classes = static_cast<std::size_t>(rows.size(1));
-    add_row(names[i], {rows.const_data_ptr<float>() + i * classes, classes}, passes);
+    add_row(names[i], row, passes);
   }
 }
 

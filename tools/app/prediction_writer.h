@@ -46,8 +46,7 @@ class PredictionWriter {
   /// Checks that the outputs can be written. Call it before predicting: an error after hours of
   /// predicting would lose the predictions.
   /// @param dims the number of dimensions of the outputs.
-  /// @throws ConfigError if the outputs are not one number for each class, unless only a `.npy` is
-  /// written
+  /// @throws ConfigError if `dims` is not 2 ([samples, classes]), unless only a `.npy` is written
   void check_outputs(std::int64_t dims) const;
   /// @param logits [samples, classes] float32 on the CPU, each the sum of `passes` forward passes;
   /// if only a .npy is written, [samples, ...] of any shape.
@@ -55,8 +54,7 @@ class PredictionWriter {
   /// @param problems for each sample, why it could not be read, or "" if it could. Samples that
   /// could not be read are left out; in a .npy, their rows are NaN. An empty list means that all
   /// samples could be read.
-  /// @throws Error with ExitCode::diverged for logits that are not finite, if classes will be
-  /// written; what check_outputs() throws; IoError; what throw_if_stopped() throws
+  /// @throws the errors of check_outputs(), check_finite() and throw_if_stopped(); IoError
   void add(const at::Tensor& logits, int passes, std::span<const std::string> names,
            std::span<const std::string> problems = {});
   /// Completes the file and prints the text. Call it once, after the last add().

@@ -62,7 +62,7 @@ distributed::GroupOptions group_options(const TrainConfig& config, const RankInf
   if (info.source == "torchrun" && store_is_served(info)) {
     // torchrun's agents store other keys there, and reuse the store when they restart the ranks.
     // TORCHELASTIC_RESTART_COUNT does not identify a start: it differs between the hosts, because
-    // each agent counts only the restarts after failures of its own ranks.
+    // an agent does not count the restarts after failures on other hosts.
     options.prefix = "precast";
     options.store_is_reused = true;
   }
@@ -145,8 +145,8 @@ RankInfo resolve_rank_info(const TrainConfig& config, bool trains) {
 int ranks_to_launch(const TrainConfig& config, const RankInfo& info, bool trains,
                     std::optional<int> gpus) {
   const std::string& nproc = config.dist.nproc;
-  // If another program started this process as its only task (such as a shell in a Slurm step), it
-  // may start its own ranks.
+  // A process that another program started as its only task (as in a Slurm step that runs a shell)
+  // may start ranks itself.
   if (info.source == "precast" || info.world > 1) return 0;
   if (nproc.empty())
     return config.training.distributed ? static_cast<int>(config.dist.world_size) : 0;
@@ -199,7 +199,7 @@ RankSession::RankSession(const TrainConfig& config, const RankInfo& info, at::De
   heartbeat_ = std::make_unique<distributed::Heartbeat>(
       group_->options(), [on_end = on_end_](const std::string& cause, bool reported) {
         if (!reported) log_line("error: " + cause);
-        if (on_end) on_end(kPeerFailed, cause.empty() ? "another rank has failed" : cause);
+        if (on_end) on_end(kPeerFailed, cause);
         end_process(kPeerFailed);
       });
 }

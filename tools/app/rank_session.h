@@ -37,8 +37,9 @@ namespace precast::tools {
                                   bool trains = true, std::optional<int> gpus = std::nullopt);
 
 /// Why this host, with `gpus` usable GPUs, cannot run the ranks that a recipe requests; empty if it
-/// can. The text names the key, its location and, if the samples of a step can be divided equally
-/// among the GPUs, the global batch to set instead.
+/// can. If there are fewer GPUs than ranks, the text names the key and its location. In training
+/// with training.batch_size, it also names the global batch to set instead, if the samples of a
+/// step can be divided equally among the GPUs.
 /// @param trains as in resolve_rank_info().
 [[nodiscard]] std::string gpu_problem(const Recipe& recipe, int ranks, int gpus,
                                       bool trains = true);
@@ -58,8 +59,9 @@ using OnEnd = std::function<void(int exit_code, const std::string& error)>;
 class RankSession {
  public:
   /// Joins the group. Rank 0 logs which ranks joined.
-  /// @throws DeviceError if the other ranks do not join; Error with ExitCode::preempted if a rank
-  /// receives a stop signal (StopSignals) before all have joined.
+  /// @throws DeviceError if the other ranks do not join, or if NCCL is needed and missing; Error
+  /// with ExitCode::preempted if a rank receives a stop signal (StopSignals) before all have
+  /// joined.
   RankSession(const TrainConfig& config, const RankInfo& info, at::Device device,
               OnEnd on_end = {});
 

@@ -22,17 +22,11 @@ namespace {
 
 using nlohmann::ordered_json;
 
-ConfigNode scalar_node(const std::string& text) {
-  ConfigNode node;
-  node.kind = ConfigNode::Kind::scalar;
-  node.scalar = text;
-  return node;
-}
-
 ConfigNode map_node(const std::vector<std::pair<std::string, std::string>>& values) {
   ConfigNode node;
   node.kind = ConfigNode::Kind::map;
-  for (const auto& [key, value] : values) node.entries.push_back({key, {}, scalar_node(value)});
+  for (const auto& [key, value] : values)
+    node.entries.push_back({key, {}, ConfigNode::from_text(value)});
   return node;
 }
 
@@ -233,8 +227,9 @@ void warn_of_training_keys(const std::vector<Override>& overrides, Diagnostics& 
   for (const Override& override : overrides) {
     const auto& [key, value] = override;
     if (value.origin.source != kCommandLine || read.contains(key)) continue;
-    for (const std::string_view section : {"dist.", "lr.", "optimizer.", "checkpoint.", "training.",
-                                           "pipeline.train", "resolution.", "logging."}) {
+    for (const std::string_view section :
+         {"dist.", "lr.", "optimizer.", "checkpoint.", "training.", "pipeline.train", "resolution.",
+          "logging.", "order.", "data.order", "data.shuffle_window_mb", "data.batches_per_epoch"}) {
       if (key.starts_with(section))
         diagnostics.warning(value.origin, key, "it has no effect in a command that does not train");
     }

@@ -32,7 +32,8 @@ struct Labels {
 [[nodiscard]] std::optional<Labels> find_labels(const data::BetonReader& reader,
                                                 const data::Pipeline& pipeline,
                                                 std::string_view target);
-/// The labels that the loss reads: the first of data.targets.
+/// The labels that the loss reads: the first of data.targets or, if that is empty, the first
+/// integer output.
 [[nodiscard]] std::optional<Labels> find_labels(const data::BetonReader& reader,
                                                 const data::Pipeline& pipeline,
                                                 const TrainConfig& config);
@@ -48,8 +49,9 @@ struct Labels {
                                                    const TrainConfig& config);
 
 /// The number of classes: `limit` or, if that is 0, the largest label + 1, after the transforms of
-/// labels. Without such transforms, it is at least the number of class names. @throws DataError
-/// naming the sample if a label is negative, or not below `limit` (0: kMaxClasses).
+/// labels; without such transforms, at least the number of class names. @throws DataError naming
+/// the sample if a label is negative, or not below `limit` (0: kMaxClasses); DataError if the
+/// dataset has no labels.
 [[nodiscard]] std::int64_t count_classes(const data::BetonReader& reader,
                                          const data::Pipeline& pipeline, const TrainConfig& config,
                                          std::int64_t limit);

@@ -40,8 +40,8 @@ struct PartRequest {
 /// option.
 [[nodiscard]] std::optional<std::int64_t> ignored_class(const Recipe& recipe);
 
-/// Reports a part that does not accept the targets of the recipe's loss. @param kind of part, such
-/// as "method".
+/// Reports a part that does not accept the targets of the recipe's loss. @param kind the kind of
+/// part, such as "method".
 void report_target_mismatch(const Recipe& recipe, const PartRequest& request, std::string_view kind,
                             Diagnostics& diagnostics);
 

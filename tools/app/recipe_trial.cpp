@@ -82,7 +82,8 @@ void probe_model(const Recipe& recipe, const TrainPlan& plan, const Registries& 
   }
   const std::string problem = image_size_problem(registries.models, plan, sizes);
   if (!problem.empty()) throw ConfigError(problem);
-  const bool sync_bn = recipe.config.dist.sync_bn && requested_ranks(recipe.config) > 1;
+  // The number of ranks is not known here: torchrun or dist.nproc may start them.
+  const bool sync_bn = !evaluates && recipe.config.dist.sync_bn;
   for (const std::string& sentence : find_ignored_settings(registries.models, plan, sync_bn))
     diagnostics.warning(origin, "model.arch", sentence);
 }

@@ -33,8 +33,8 @@ struct ResolvedRun {
   /// Samples per step on one rank, and over all ranks.
   [[nodiscard]] std::int64_t rank_batch_size() const;
   [[nodiscard]] std::int64_t global_batch_size() const { return rank_batch_size() * world; }
-  /// The schedule's highest rate: lr.lr, or, if lr.reference_batch_size is set, by the linear
-  /// scaling rule (Goyal et al. 2017) lr.lr * global batch / lr.reference_batch_size.
+  /// The peak rate that the schedule is given: lr.lr, or, if lr.reference_batch_size is set, by the
+  /// linear scaling rule (Goyal et al. 2017) lr.lr * global batch / lr.reference_batch_size.
   [[nodiscard]] double peak_lr() const;
   /// data.num_workers; if that is 0, its automatic value (data::loader_threads).
   [[nodiscard]] int loader_threads() const;
@@ -59,10 +59,11 @@ struct ResolvedRun {
 /// @param device training.device. @param hint what to do if there are too few GPUs.
 [[nodiscard]] std::string gpu_problem(std::string_view setting, std::string_view device, int ranks,
                                       int gpus, std::string_view hint);
-/// Like the function above, but for a rank that has already been started and sees `gpus` usable
-/// GPUs. If the number of ranks on its host is not known, only its local rank is compared with the
-/// number of GPUs. A rank that sees a single GPU passes: the other ranks may see other GPUs,
-/// because srun --gpus-per-task=1 shows each rank its own GPU as number 0.
+/// Why the ranks on this host cannot run, as seen by a rank that has already been started and sees
+/// `gpus` usable GPUs; empty if they can. If the number of ranks on the host is not known, only the
+/// local rank is compared with the number of GPUs. A rank that sees a single GPU passes: the other
+/// ranks may see other GPUs, because srun --gpus-per-task=1 shows each rank its own GPU as number
+/// 0.
 [[nodiscard]] std::string gpu_problem(const RankInfo& info, std::string_view device, int gpus);
 /// @throws DeviceError if there is a problem.
 void check_gpus(const std::string& problem);

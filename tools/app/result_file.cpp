@@ -6,6 +6,7 @@
 #include <fstream>
 #include <system_error>
 
+#include "framework/core/dump_json.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/log.h"
@@ -86,7 +87,7 @@ void ResultFile::write(int exit_code, const std::string& error) {
   Json document = {{"exit_code", exit_code}, {"seconds", steady_seconds() - start_}};
   if (!error.empty()) document["error"] = error;
   document.update(facts_);
-  write_file(path_, document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  write_file(path_, dump_json(document, 2) + "\n");
 }
 
 std::string find_result_path(const std::vector<std::string>& args) {

@@ -10,9 +10,10 @@
 namespace precast::tools {
 
 /// Writes FILE of `--result-json FILE` atomically, for the program that started this one:
-/// `{"exit_code", "error", "seconds", ...}`. If FILE is a symbolic link, its target is written. The
-/// constructor removes an older file. A missing file therefore means that the process was killed.
-/// add() and write_failure() are thread-safe.
+/// `{"exit_code", "seconds", ...}`, after a failure also "error". If FILE is a symbolic link, its
+/// target is written. The constructor removes an older file. A file that is missing after the end
+/// of the process therefore means that the process was killed or could not write it. add() and
+/// write_failure() are thread-safe.
 class ResultFile {
  public:
   /// @param path empty: nothing is written.

@@ -73,11 +73,7 @@ std::vector<std::string> texts_at(const ordered_json& object, const std::string&
 }
 
 ConfigNode text_node(const std::string& value, const fs::path& source) {
-  ConfigNode node;
-  node.kind = ConfigNode::Kind::scalar;
-  node.scalar = value;
-  node.origin = {source.string(), 0, 0};
-  return node;
+  return ConfigNode::from_text(value, {source.string(), 0, 0});
 }
 
 Override set_key(const std::string& key, const std::string& value, const fs::path& source) {
@@ -296,6 +292,8 @@ RunArgument read_run_argument(const std::string& argument, const std::vector<Ove
   found.overrides.push_back(set_key("dist.nproc", "", found.config));
   const ordered_json params = read_object(found.config);
   found.plugins = read_plugins(params);
+  const ordered_json facts = read_object(found.run / "run.json");
+  found.trained = {texts_at(facts, "inputs"), texts_at(facts, "targets")};
   find_datasets(params, found);
   if (!contains_key(given, "model.weights")) find_weights(path, found);
   return found;

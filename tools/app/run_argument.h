@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "framework/core/config/schema.h"
+#include "tools/app/output_choice.h"
 
 namespace precast::tools {
 
@@ -28,10 +29,13 @@ struct RunArgument {
   /// The checkpoint whose weights are used; empty if the weights are the run's final ones or were
   /// given as model.weights.
   std::filesystem::path checkpoint = {};
+  /// The outputs on which the run was trained, from run.json; empty for a recipe, and for runs of
+  /// earlier versions.
+  OutputChoice trained = {};
 
-  /// @param recipe read with these overrides. @return one sentence for each of its plug-ins that
-  /// has changed since the run: the run recorded a plug-in of the same file name with another
-  /// checksum.
+  /// @param recipe read with these overrides. @return a message for each of its plug-ins that has
+  /// changed since the run: the run recorded a plug-in of the same file name, but none with the
+  /// same checksum.
   [[nodiscard]] std::vector<std::string> changed_plugins(const Recipe& recipe) const;
   /// All overrides in the order in which they apply.
   [[nodiscard]] std::vector<Override> with(const std::vector<Override>& command_line) const;
@@ -42,7 +46,7 @@ struct RunArgument {
 ///   If the run has not finished, or was resumed after it had finished (it has a valid checkpoint
 ///   of a later step than the one in summary.json), its weights are those of its newest valid
 ///   checkpoint;
-/// - a folder `ckpt-<step>` of a run, or `checkpoints` for the newest one in it;
+/// - a folder `ckpt-<step>` of a run, or `checkpoints` for the newest valid one in it;
 /// - a weights file of a run (`.safetensors`, `.pt`, `.pth`);
 /// - anything else: a recipe.
 ///

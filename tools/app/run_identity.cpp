@@ -15,6 +15,7 @@
 #include "data/beton/sums.h"
 #include "data/order/subset.h"
 #include "framework/core/archive/tensor_record.h"
+#include "framework/core/dump_json.h"
 #include "framework/core/error.h"
 #include "tools/cli/neutral_keys.h"
 #include "tools/cli/version.h"
@@ -65,8 +66,8 @@ bool may_differ_on_resume(std::string_view key) {
 
 /// Whether the key is an option of a part. There are two reasons why only one of two runs may have
 /// such a key. The runs use different parts, which the comparison of the parts' names shows; or an
-/// earlier version recorded one of them: such versions recorded the options of every optimiser,
-/// schedule and order, but no options of losses.
+/// earlier version recorded one of the runs: earlier versions recorded the options of every
+/// optimiser, schedule and order, but no options of losses.
 bool is_part_option(std::string_view key) {
   return key.starts_with("optimizer.") || key.starts_with("lr.") || key.starts_with("loss.") ||
          key == "training.momentum" || key == "data.weights" || key == "data.weight_field";
@@ -85,14 +86,25 @@ bool is_same(const ordered_json& there, const ordered_json& here) {
   return there == here;
 }
 
-/// The entries of an identity that determine how an epoch is evaluated.
-constexpr const char* kEvaluationKeys[] = {"dataset.val", "pipeline.val", "validation.resolution",
-                                           "validation.lr_tta", "data.jpeg_dct"};
+/// Keys that determine how an epoch is evaluated.
+constexpr std::string_view kEvaluationKeys[] = {
+    "dataset.val",   "pipeline.val", "validation.resolution", "validation.lr_tta",
+    "data.jpeg_dct", "data.inputs",  "data.targets"};
+
+/// Whether the key changes the value of `val_loss`.
+bool determines_loss(std::string_view key) {
+  return key == "training.loss" || key == "training.label_smoothing" || key.starts_with("loss.");
+}
 
 ordered_json evaluation_part(const ordered_json& identity) {
+  const auto best = identity.find("plan.best_metric");
+  const bool by_loss = best != identity.end() && *best == "val_loss";
   ordered_json part = ordered_json::object();
-  for (const char* key : kEvaluationKeys)
-    if (const auto entry = identity.find(key); entry != identity.end()) part[key] = *entry;
+  for (const auto& [key, value] : identity.items()) {
+    if (std::ranges::find(kEvaluationKeys, key) != std::end(kEvaluationKeys) ||
+        (by_loss && determines_loss(key)))
+      part[key] = value;
+  }
   return part;
 }
 
@@ -158,8 +170,7 @@ ordered_json describe_identity(const ordered_json& values, const Model& model) {
 
 void check_same_identity(Communicator& ranks, const ordered_json& identity) {
   // Paths may contain bytes that are not UTF-8.
-  const std::vector<std::string> all =
-      ranks.all_gather(identity.dump(-1, ' ', false, ordered_json::error_handler_t::replace));
+  const std::vector<std::string> all = ranks.all_gather(dump_json(identity));
   for (std::size_t rank = 1; rank < all.size(); ++rank) {
     const auto differences =
         compare_identities(ordered_json::parse(all[rank]), ordered_json::parse(all[0]));
@@ -190,7 +201,12 @@ std::vector<std::string> compare_identities(const ordered_json& there, const ord
 }
 
 bool has_same_evaluation(const ordered_json& there, const ordered_json& here) {
-  return compare_identities(evaluation_part(there), evaluation_part(here)).empty();
+  const ordered_json before = evaluation_part(there);
+  ordered_json now = evaluation_part(here);
+  // Earlier versions recorded these keys under other names.
+  for (const char* key : {"data.inputs", "data.targets"})
+    if (!before.contains(key)) now.erase(key);
+  return compare_identities(before, now).empty();
 }
 
 ordered_json resumable_part(const ordered_json& identity) {

@@ -12,9 +12,10 @@
 
 namespace precast::tools {
 
-/// The run's id: logging.run_id, or the id of the Slurm job, which stays the same when the job is
-/// requeued. Empty: a new run, which gets a new name. @throws ConfigError if checkpoint.resume
-/// needs a name and there is none
+/// The run's id: logging.run_id. If that is empty, a run with checkpoint.resume gets the id
+/// `slurm-JOB` of its Slurm job, which stays the same when the job is requeued. Any other run has
+/// no id yet: the result is empty, and the run gets a new name. @throws ConfigError if
+/// checkpoint.resume needs an id and there is none
 [[nodiscard]] std::string run_id_of(const TrainConfig& config);
 
 /// The identity of a run: configuration, datasets, parameters and libraries. The ranks compare

@@ -21,6 +21,7 @@
 #include "tools/app/data_description.h"
 #include "tools/app/frozen_parameters.h"
 #include "tools/app/kernel_choice.h"
+#include "tools/app/output_choice.h"
 #include "tools/app/run_results.h"
 #include "tools/app/session.h"
 #include "tools/app/task.h"
@@ -100,6 +101,10 @@ void write_run_json(const ReportedRun& training) {
   std::int64_t parameters = 0;
   for (const NamedTensor& parameter : training.parts.model().parameters())
     parameters += parameter.tensor.numel();
+  const Recipe& recipe = training.run.recipe;
+  const OutputChoice outputs = training.train != nullptr
+                                   ? choose_outputs(*training.train, recipe, recipe.train_pipeline)
+                                   : choose_outputs(training.val, recipe, recipe.val_pipeline);
   std::error_code unknown;  // Another process may have removed the folder.
   const ordered_json facts = {
       {"precast", kVersion},
@@ -118,6 +123,8 @@ void write_run_json(const ReportedRun& training) {
       {"train_dataset_bytes", training.train != nullptr ? training.train->file_bytes() : 0},
       {"val_dataset_bytes", training.val.file_bytes()},
       {"classes", training.parts.plan().model.num_classes},
+      {"inputs", outputs.inputs},
+      {"targets", outputs.targets},
       {"best_metric", best_json(training.run.recipe.best)},
       {"parameters", parameters},
       {"global_batch_size", training.parts.plan().global_batch_size},
@@ -150,9 +157,14 @@ void report_results(const ReportedRun& training, const engine::TrainSummary& sum
                               {"world_size", training.world},
                               {"epochs", training.parts.plan().epochs},
                               {"steps", steps},
+                              {"skipped_steps", summary.skipped_steps},
                               {"replaced_samples", data.replaced.size()}});
   figures["best_metric"] = best_json(training.run.recipe.best);
   figures["classes"] = class_figures(eval, training.val, training.run.recipe);
+  if (summary.skipped_steps > 0) {
+    log_warning("training.on_nonfinite: {} (of {})", skipped_steps_text(summary.skipped_steps),
+                format_count(static_cast<std::uint64_t>(steps), "step"));
+  }
   training.folder.write_json(engine::kSummaryFile, figures);
   write_report_page(training.folder);
   if (json) {

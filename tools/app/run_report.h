@@ -38,7 +38,8 @@ void log_run_start(const ReportedRun& training);
 void write_run_json(const ReportedRun& training);
 /// Writes report.html. An error is only a warning.
 void write_report_page(const engine::RunFolder& folder);
-/// Writes summary.json and report.html, and prints the results.
+/// Writes summary.json and report.html, and prints the results. Warns if steps were skipped
+/// (training.on_nonfinite: skip).
 /// @param summary has a final_eval.
 /// @param steps the number of steps of the run.
 /// @param json whether to print summary.json in place of text.

@@ -6,7 +6,7 @@
 namespace precast::tools {
 
 /// `precast serve CONFIG.yaml|FILE.beton --as NAME`: loads the training batches of a recipe into a
-/// ring, for any number of training runs on this host.
+/// ring, for training runs on this host.
 int run_serve(const std::vector<std::string>& args);
 
 }  // namespace precast::tools

@@ -22,6 +22,7 @@
 #include "tools/app/frozen_parameters.h"
 #include "tools/app/images_on_gpu.h"
 #include "tools/app/normalization.h"
+#include "tools/app/output_choice.h"
 #include "tools/app/recipe_outputs.h"
 #include "tools/app/shared_loading.h"
 #include "tools/app/task.h"
@@ -98,7 +99,7 @@ std::unique_ptr<data::BetonReader> open_files(const std::vector<std::filesystem:
 }
 
 /// Checks that labels mean the same classes in both sets, if the targets are class indices.
-/// @return warnings about the classes, one sentence each. @throws ConfigError
+/// @return class_warnings(). @throws ConfigError; DataError if a set has no labels
 std::vector<std::string> check_classes(const data::BetonReader& train, const data::BetonReader& val,
                                        const Recipe& recipe) {
   if (recipe.targets != TargetKind::class_index) return {};
@@ -210,7 +211,10 @@ nlohmann::ordered_json resolved_values(const Recipe& recipe, const data::BetonRe
 void check_val_dataset(const data::BetonReader& train, const data::BetonReader& val,
                        const ResolvedRun& run, std::int64_t classes, bool warns) {
   const Recipe& recipe = run.recipe;
-  std::vector<std::string> warnings = check_classes(train, val, recipe);
+  std::vector<std::string> warnings = compare_outputs(
+      choose_outputs(train, recipe, recipe.train_pipeline), train.path().string(), val, recipe);
+  for (std::string& warning : check_classes(train, val, recipe))
+    warnings.push_back(std::move(warning));
   if (std::string other = normalization_warning(recipe, train, val); !other.empty())
     warnings.push_back(std::move(other));
   if (warns)

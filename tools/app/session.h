@@ -26,7 +26,8 @@
 
 namespace precast::tools {
 
-/// Opens the dataset that a key names, in the mode of data.in_memory. Several files are read as
+/// Opens the dataset that a key names: mapped into memory or, if data.in_memory is 0, for reading
+/// its pages from disk (with data.direct_io, without the page cache). Several files are read as
 /// one.
 /// @throws ConfigError if the key has no value, or names a producer (Recipe::outside), or if files
 /// give a label different names; DataError; IoError. With several files, the messages of
@@ -90,6 +91,8 @@ void check_val_dataset(const data::BetonReader& train, const data::BetonReader& 
 /// check_weights() compares the weights with the network and `data`. In training, a last layer for
 /// a different number of classes keeps its random weights, and warn_of_averages() is called.
 /// @param data null: the names of the classes are not compared.
+/// @throws ConfigError for invalid options of the model or names in `training.freeze`;
+/// CheckpointError or IoError for `model.weights`
 [[nodiscard]] std::unique_ptr<Model> build_model(const ResolvedRun& run, const TrainPlan& plan,
                                                  const Registries& registries, WeightsUse use,
                                                  const data::BetonReader* data);
@@ -134,15 +137,15 @@ void check_val_dataset(const data::BetonReader& train, const data::BetonReader& 
                                                            const ResolvedRun& run,
                                                            const TrainPlan& plan,
                                                            const data::LoaderOptions& options);
-/// Runs a step at every image size of the plan if `training.preflight` requires it, so that a run
-/// that does not fit in memory fails before the first epoch. @throws Error with
-/// ExitCode::out_of_memory
+/// Runs a step at every image size of the plan and an evaluation (engine::rehearse()) if
+/// `training.preflight` requires it, so that a run that does not fit in memory fails before the
+/// first epoch. @throws Error with ExitCode::out_of_memory
 void run_preflight(const ResolvedRun& run, const TrainPlan& plan, const engine::StepParts& parts,
                    const engine::Evaluator& evaluator, const data::BetonReader& train,
                    const data::BetonReader& val, std::int64_t val_samples);
 /// Whether an evaluation adds the outputs of the mirrored image: if validation.lr_tta is set and
-/// the outputs are class scores. Other outputs, such as masks, may differ between an image and its
-/// mirror image.
+/// the outputs are class scores, of an image or of each pixel. Other outputs, such as positions,
+/// may differ between an image and its mirror image.
 [[nodiscard]] bool mirrors_images(const Recipe& recipe);
 [[nodiscard]] engine::Evaluator make_evaluator(const ResolvedRun& run, const TrainPlan& plan);
 

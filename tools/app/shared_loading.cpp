@@ -9,6 +9,7 @@
 
 #include "data/http/http_client.h"
 #include "data/ring/consumer.h"
+#include "framework/core/dump_json.h"
 #include "framework/core/error.h"
 #include "framework/core/log.h"
 #include "framework/process/stop_signals.h"
@@ -120,7 +121,7 @@ ordered_json describe_loading(const data::BetonReader& reader, const TrainData& 
 }
 
 std::string loading_text(const ordered_json& loading) {
-  return loading.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  return dump_json(loading);
 }
 
 std::vector<LoadingDifference> compare_loading(const ordered_json& there,

@@ -43,7 +43,8 @@ void use_ring(const std::string& name, ResolvedRun& run);
 /// The ring from which a run takes its training batches: the ring of data.train_dataset:
 /// ring://NAME, else the ring of --ring if it loads the same batches or does not exist yet, else
 /// none.
-/// @throws ConfigError naming every key in which the run differs from a ring that its recipe names.
+/// @throws ConfigError naming every key in which the run differs from a ring that its recipe names,
+/// or if such a run has several ranks.
 [[nodiscard]] data::SharedRing shared_ring(const data::BetonReader& reader, const TrainData& data,
                                            const ResolvedRun& run, const TrainPlan& plan);
 

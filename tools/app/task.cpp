@@ -149,7 +149,8 @@ void check_masks(const data::BetonReader& reader, const Recipe& recipe,
       wrong->value));
 }
 
-/// Runs `work`; exceptions about shapes that do not fit become errors at `key`.
+/// Runs `work`. Errors of libtorch (except those of the device), ConfigError and std::logic_error
+/// become errors at `key`.
 template <typename Work>
 auto report_errors_at(const Recipe& recipe, std::string_view key, const std::string& what,
                       Work work) {

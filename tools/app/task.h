@@ -25,7 +25,8 @@ namespace precast::tools {
 /// @param given model.num_classes, or the number for a different dataset; 0: none.
 /// @throws ConfigError with the location of the key if the pipeline lacks a field that data.inputs
 /// or data.targets names, the first target does not fit the loss, or the number is missing or does
-/// not fit; DataError for labels, or pixels of masks, that are not classes.
+/// not fit; DataError for labels, or pixels of masks, that are not classes, and for multi-hot
+/// values outside 0 to 1.
 [[nodiscard]] std::int64_t count_outputs(const data::BetonReader& reader, const Recipe& recipe,
                                          const data::Pipeline& pipeline, std::int64_t given);
 

@@ -139,7 +139,8 @@ void add_model_keys(Schema& schema, TrainConfig& config, const Registries& regis
       .add(
           "model.num_classes", &model.num_classes,
           "number of outputs; 0: largest label of the training set + 1, or the number of its class "
-          "names if that is larger; for other targets, the number of values of the target")
+          "names if that is larger; for other targets, the number of values of the target; "
+          "required for masks and for losses without targets")
       .min(0)
       .max(kMaxClasses);
   schema.add("model.in_channels", &model.in_channels, "channels of images: 3 (RGB) or 1 (grey)");

@@ -122,15 +122,15 @@ struct TrainConfig {
     std::int64_t keep_best = 1;
     std::int64_t keep_finished = 1;
   } checkpoint;
-  /// Lists, which are parsed once the registries are known.
+  /// Lists of parts and plug-ins, which load_recipe() parses.
   ConfigNode plugins;
   ConfigNode methods;
   ConfigNode train_pipeline;
   ConfigNode val_pipeline;
 };
 
-/// The number of ranks that the recipe requests; the program that starts the ranks may choose
-/// another number.
+/// The number of ranks that training.distributed and dist.world_size request. dist.nproc, or the
+/// program that starts the ranks, may choose another number.
 [[nodiscard]] std::int64_t requested_ranks(const TrainConfig& config);
 /// Samples per step on one of `ranks` ranks: at least 1. training.global_batch_size is divided by
 /// `ranks` and rounded up; for training, check_for_ranks() requires that the division is exact.

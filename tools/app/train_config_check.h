@@ -17,7 +17,8 @@ void check_for_ranks(const TrainConfig& config, std::int64_t ranks, const Report
 
 /// Reports training.batch_size as ignored if training.global_batch_size replaces it, unless a
 /// command line overrides a recipe's training.batch_size in this way.
-/// @param recorded whether the recipe is the params.json of a run
+/// @param recorded whether the recipe is the params.json of a run, which records both keys; only a
+/// training.batch_size on the command line is then reported
 void check_batch_sizes(const TrainConfig& config, bool recorded, const Schema& schema,
                        Diagnostics& diagnostics);
 

@@ -166,7 +166,8 @@ engine::CheckpointOptions TrainRun::checkpoint_options() const {
           .model_spec = parts_.weights_spec()};
 }
 
-void TrainRun::check_identity(const ordered_json& saved) const {
+void TrainRun::check_identity(const ordered_json& saved) {
+  keep_weights_key(saved);
   const auto differences = compare_identities(resumable_part(saved), resumable_part(identity_));
   if (differences.empty()) return;
   const std::string text = fmt::format("\n  {}", fmt::join(differences, "\n  "));
@@ -179,6 +180,18 @@ void TrainRun::check_identity(const ordered_json& saved) const {
       "{}: expected checkpoints of this run, but the checkpoints (there) differ from the run "
       "(here):{}\nSet the same values, another logging.run_id, or --checkpoint.resume=force",
       (folder_ / "checkpoints").string(), text));
+}
+
+void TrainRun::keep_weights_key(const ordered_json& saved) {
+  constexpr const char* kKey = "model.weights";
+  const auto before = saved.find(kKey);
+  if (before == saved.end() || *before == identity_.at(kKey)) return;
+  const bool given = run_.recipe.origins.contains(kKey);
+  if (given && ranks_.is_rank_zero()) {
+    log_warning("{}: model.weights: has no effect, because the run is resumed from a checkpoint",
+                run_.recipe.origin_of(kKey).text());
+  }
+  identity_[kKey] = values_[kKey] = *before;
 }
 
 int TrainRun::run(bool json) {

@@ -42,7 +42,9 @@ class TrainRun {
   [[nodiscard]] nlohmann::ordered_json identity() const;
   engine::RunFolder open_run_folder();
   [[nodiscard]] engine::CheckpointOptions checkpoint_options() const;
-  void check_identity(const nlohmann::ordered_json& saved) const;
+  void check_identity(const nlohmann::ordered_json& saved);
+  /// Keeps the recorded model.weights: a resumed run does not read the weights again.
+  void keep_weights_key(const nlohmann::ordered_json& saved);
   engine::TrainSummary train(engine::Trainer& trainer, const engine::Evaluator& evaluator);
   /// Collective. Whether any rank has received a stop signal. If so, rank 0 has reported it, and
   /// this rank has left the group.

@@ -44,7 +44,7 @@ std::map<std::string, std::string> non_default_params(const ModelRegistry& model
 }
 
 /// The transforms of the first images that the network reads.
-/// @param data null: unknown
+/// @param data null: the dataset is unknown
 const data::ImagePipeline& eval_image_pipeline(const Recipe& recipe,
                                                const data::BetonReader* data) {
   const data::Pipeline& pipeline = recipe.val_pipeline;
@@ -180,9 +180,12 @@ WeightsSpec describe_weights(const Recipe& recipe, const TrainPlan& plan,
     spec.class_names =
         label_names(*data, trains ? recipe.train_pipeline : recipe.val_pipeline, recipe.config);
   }
-  const data::NormalizeOptions normalization = normalization_of(eval_image_pipeline(recipe, data));
-  spec.mean = normalization.mean;
-  spec.std = normalization.std;
+  // Arrays and texts are not normalised.
+  if (data == nullptr || find_input_image(recipe.val_pipeline, recipe.config, *data) != nullptr) {
+    const data::NormalizeOptions images = normalization_of(eval_image_pipeline(recipe, data));
+    spec.mean = images.mean;
+    spec.std = images.std;
+  }
   spec.resolution_px = recipe.config.validation.resolution;
   return spec;
 }

@@ -11,8 +11,8 @@ namespace precast::tools {
 
 /// The purpose for which the weights of a file are loaded.
 enum class WeightsUse {
-  /// Training starts from the weights: classes and normalisation may differ, with a warning; a last
-  /// layer for a different number of classes is replaced.
+  /// Training starts from the weights: class names and normalisation may differ, with a warning; a
+  /// last layer for a different number of classes is replaced.
   train,
   /// Eval and predict: the outputs must have the same meaning.
   evaluate,

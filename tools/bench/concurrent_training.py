@@ -12,8 +12,8 @@ dataset of noise (--samples, --px). Prints a Markdown table:
   img/s each  images per second of a model in its training epochs, without evaluation and start-up; median over models
   img/s all   the sum over the models
   vs first    img/s all, divided by img/s all of the first row
-  memory      the peak of the summed proportional set sizes (PSS) of the processes. A page of the dataset that several
-              processes map counts once. Pages of the page cache that no process maps do not count
+  memory      the peak of the summed proportional set sizes (PSS) of the processes. A memory page of the dataset's file
+              that several processes map counts once. Pages of the page cache that no process maps do not count
 """
 import argparse
 import json
@@ -33,7 +33,7 @@ def arguments():
     add_arguments(parser)
     parser.add_argument("--models", default="1,2,4", help="numbers of models that train at the same time; "
                         "default: %(default)s")
-    parser.add_argument("--rounds", type=int, default=3, help="number of measurements; default: %(default)s")
+    parser.add_argument("--rounds", type=int, default=3, help="number of rounds; default: %(default)s")
     parser.add_argument("--recipe", type=pathlib.Path, help="default: a recipe for a generated dataset of noise")
     parser.add_argument("--gpus", type=int, default=0, help="GPUs of this host; 0: train on the CPU")
     parser.add_argument("--samples", type=int, default=512,

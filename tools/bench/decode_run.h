@@ -36,8 +36,9 @@ struct DecodeTask {
   /// Decoded pixels are resized to squares of this side.
   int image_size_px = 176;
   bool accurate_dct = false;
-  /// The JPEG index of each image, with a position every `interval` MCUs; for indexed decoders.
+  /// MCUs between two positions of the JPEG index.
   std::size_t interval = 0;
+  /// The JPEG index of each image. Indexed decoders need it.
   std::vector<std::vector<std::uint64_t>> checkpoints{};
 
   /// Fills `checkpoints`. @return their size in bytes.

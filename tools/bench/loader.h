@@ -18,7 +18,8 @@ int run_bench_loader(const std::vector<std::string>& args);
 
 /// The options that say what to measure and what to print. They apply to files and recipes. @{
 void add_measuring_options(boost::program_options::options_description& options);
-/// @throws ConfigError
+/// @throws ConfigError if a value is out of range, or for --seconds with --cold but without
+/// --passes
 [[nodiscard]] LoaderRunOptions read_measuring(const Arguments& arguments);
 /// @}
 

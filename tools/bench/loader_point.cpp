@@ -16,8 +16,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// @param done how many of the `all` measurements were finished in `seconds`. @param name the next
-/// one.
+/// @param done how many of the `all` measurements were finished in `seconds`. @param name the
+/// name of the next measurement.
 std::string progress_text(std::size_t done, std::size_t all, double seconds,
                           const std::string& name) {
   std::string text = fmt::format("measurement {} of {} ({})", done + 1, all, name);
@@ -66,7 +66,8 @@ void measure_points(int rounds, std::vector<LoaderPoint>& points) {
         if (progress.due()) progress.show(progress_text(done, all, watch.seconds(), point.name));
       };
       show();
-      // The epochs of two rounds do not overlap, so no two passes have the same order and crops.
+      // All points of a round start with the same epoch. The epochs of different rounds do not
+      // overlap, so their random orders and crops differ.
       const std::int64_t epoch = 1 + std::int64_t{round} * 1'000'000;
       point.runs.push_back(run_loaders(point.file, point.setting, point.run_options, epoch, show));
       ++done;

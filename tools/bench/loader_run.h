@@ -9,7 +9,8 @@
 
 namespace precast::tools {
 
-/// The data of a recipe and how to load it. It replaces the file and the setting of a LoaderPoint.
+/// The data of a recipe and how to load it. It replaces the file of a LoaderPoint, and its setting
+/// except for `processes`, `image_size_px` and, to round LoaderRunOptions::samples, `batch_size`.
 struct RecipeLoading {
   std::function<std::unique_ptr<data::BetonReader>()> open;
   /// The loader options that training would use for the files that the reader has opened. The
@@ -43,7 +44,8 @@ struct LoaderRunOptions {
 
 /// Runs loaders of one setting, each in its own process, and measures the time from the moment when
 /// all have warmed up to the end of their last pass.
-/// @param epoch of the first measured pass. @param on_wait called several times a second.
+/// @param epoch the number of the first measured pass. @param on_wait called several times a
+/// second.
 /// @return sums over the processes: images, cpu_seconds, images_per_second, seconds_waited (for
 /// workers), worker_seconds_* (SourceTimes); and, in bytes, disk_bytes (read without a mapping,
 /// also in the warm-up), planned_bytes (MemoryPlan) and the members of ProcessMemory:

@@ -27,8 +27,8 @@ constexpr TableFile kRaw = {"raw", "raw", 256, 0, 2};
 constexpr TableFile kMix = {"mix", "proportion", 512, 90, 2};
 constexpr TableFile kRaw512 = {"raw512", "raw", 512, 0, 1};
 
-// kSetByTable: options that conflict with --table, because the table sets their values.
-// kTableOnlyOptions: options that need --table. All other options work with and without it.
+// kSetByTable: options that conflict with --table, most of them because the table sets their
+// values. kTableOnlyOptions: options that need --table. All other options work with and without it.
 constexpr const char* kSetByTable[] = {"processes",    "workers",      "image-size", "order",
                                        "in-memory",    "cache-mb",     "jpeg-index", "cold",
                                        "passes",       "val",          "pipeline",   "config-file",
@@ -215,7 +215,7 @@ void check_table_options(const Arguments& arguments) {
   for (const char* option : kSetByTable)
     if (arguments.given(option))
       throw ConfigError(
-          fmt::format("--table: expected no --{}, because the table sets it", option));
+          fmt::format("--table: expected no --{}, because it does not apply to a table", option));
 }
 
 int run_loader_table(const Arguments& arguments, const LoaderRunOptions& run_options, int rounds) {

@@ -40,12 +40,13 @@ struct LoaderRow {
 /// Adds `--table` and the options that apply only to tables.
 void add_table_options(boost::program_options::options_description& options);
 
-/// @throws ConfigError for an option whose value the table sets or, without --table, an option that
-/// applies only to tables.
+/// @throws ConfigError with --table for an option that does not apply to a table, or without
+/// --table for an option that applies only to tables.
 void check_table_options(const Arguments& arguments);
 
 /// `precast bench loader SOURCE --table NAME`: writes the files that are missing, measures all rows
-/// in each round, one after the other, and prints them.
+/// in each round, one after the other, and prints the results. With --dry-run, only prints the
+/// rows.
 /// @throws ConfigError, and the exceptions of TableFiles and run_loaders().
 int run_loader_table(const Arguments& arguments, const LoaderRunOptions& run_options, int rounds);
 

@@ -4,10 +4,11 @@
     low_memory.py [--limits 0.25,0.5,0.75,1.5] [--rounds 3] [--dataset F.beton [--recipe R.yaml]] [--read-limit MB/s]
                   [--json F] [--svg F] [-- more arguments of the command]
 
-Each measurement runs a process in a separate memory control group, whose limit is a share of the file's size; before
-the start, the file is dropped from the page cache. The page cache counts as memory of the group, so it can use only
-what the process itself does not need. Without --recipe, the process makes --passes passes; after the first one, the
-part of the file that fits is in memory. Each round measures every way to read once; figures are medians:
+Each measurement runs a process in a separate memory control group, whose limit is a share of the file's size (at least
+48 MiB); before the start, the file is dropped from the page cache. The page cache counts as memory of the group, so it
+can use only what the process itself does not need. Without --recipe, the process makes --passes passes; after the first
+one, the part of the file that fits is in memory. Each round measures each of these ways to read once under each limit;
+figures are medians over the rounds:
 
   random         the page cache, order random
   quasi_random   the page cache, order quasi_random
@@ -44,7 +45,7 @@ def arguments():
     add_arguments(parser)
     parser.add_argument("--limits", default="0.25,0.5,0.75,1.5", help="memory limits, as fractions of the file's size; "
                         "default: %(default)s")
-    parser.add_argument("--rounds", type=int, default=3, help="number of measurements; default: %(default)s")
+    parser.add_argument("--rounds", type=int, default=3, help="number of rounds; default: %(default)s")
     parser.add_argument("--passes", type=int, default=3,
                         help="passes over the file, without --recipe; default: %(default)s")
     parser.add_argument("--dataset", type=pathlib.Path,
@@ -94,7 +95,8 @@ def train_command(args, data, way, limit, folder):
 
 
 def images_per_second(args, data, way, limit):
-    """Runs one measurement. Returns None if the command failed, usually because it needed more memory."""
+    """Returns the images per second of one measurement, or None if the command failed, usually because it needed more
+    memory."""
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as groups:
         memory = groups.enter_context(MemoryLimit(limit))
         reads = groups.enter_context(ReadLimit(data, int(1e6 * args.read_limit), memory)) if args.read_limit else None
@@ -138,7 +140,7 @@ def report(args, data, points):
     for limit in dict.fromkeys(p["limit_bytes"] for p in points):
         rates = [p["images_per_second"] for p in points if p["limit_bytes"] == limit]
         rows.append([f"{limit / 1e6:.0f} MB", f"{limit / size:.2f}",
-                     *("did not fit" if rate is None else f"{rate:.0f}" for rate in rates)])
+                     *("failed" if rate is None else f"{rate:.0f}" for rate in rates)])
     series = {way: [(p["limit_bytes"] / 1e6, p["images_per_second"]) for p in points
                     if p["way"] == way and p["images_per_second"] is not None] for way in WAYS}
     chart = line_chart(f"A file of {size / 1e6:.0f} MB under a memory limit", "memory, MB", "images per second",

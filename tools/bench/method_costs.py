@@ -23,7 +23,7 @@ from figures import ROOT, markdown, run
 
 SIZE_PX = 64
 
-# Every registered method, with the options described above.
+# Every registered method, with the options with which it is measured.
 METHODS = {
     "blurpool": "{}",
     "squeeze_excite": "{}",
@@ -50,7 +50,8 @@ METHODS = {
 
 
 def seconds(args, method, more=()):
-    """Returns the seconds of one step (median over the windows). @param method: empty for the plain step."""
+    """Returns the seconds of one step, or on a CPU the CPU seconds (median over the windows).
+    @param method: empty for the plain step"""
     methods = f"[{method}: {METHODS[method]}]" if method else "[]"
     command = [args.precast, "bench", "step", "--data", "device", "--json", "--steps", args.steps, "--warmup", "1",
                "--runs", "3", f"--methods={methods}", *args.more, *more]
@@ -79,12 +80,13 @@ def measure_round(args, names, ratios):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--precast", default=ROOT / "build" / "bin" / "precast")
-    parser.add_argument("--rounds", type=int, default=5, help="number of measurements; default: %(default)s")
+    parser.add_argument("--rounds", type=int, default=5, help="number of rounds; default: %(default)s")
     parser.add_argument("--steps", type=int, default=3, help="steps per window; each process measures three windows; "
                         "default: %(default)s")
     parser.add_argument("--methods", default=",".join(METHODS), help="methods to measure; default: all")
     parser.add_argument("--json", help="write the results to this file, after every round")
-    parser.add_argument("more", nargs="*", help="options of `precast bench step`, after --")
+    parser.add_argument("more", nargs="*", help="options of `precast bench step`, after --; default: "
+                        "--model resnet18 --batch-size 16 --threads 1")
     args = parser.parse_args()
     args.more = args.more or ["--model", "resnet18", "--batch-size", "16", "--threads", "1"]
     names = args.methods.split(",")

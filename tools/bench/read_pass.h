@@ -10,7 +10,8 @@ namespace precast::tools {
 struct ReadPass {
   std::int64_t images = 0;
   std::uint64_t bytes = 0;
-  /// The sum of all bytes. It is computed so that the compiler cannot remove the reads.
+  /// The sum of the values of all bytes. It is computed so that the compiler cannot remove the
+  /// reads.
   std::uint64_t sum = 0;
 };
 

@@ -5,9 +5,10 @@ usage: shared_loading.py FILE.beton [--build BUILD] [--workers N] [--batch-size 
                          [--repeats N] [--rounds N] [--train]
 
 Measures all variants in each round, and prints medians over the rounds:
-  - throughput of one consumer that discards its batches, divided by that of a private loader with the same number of
-    threads;
-  - CPU-seconds per loaded image of a server and four consumers together, divided by those of one private loader.
+  - throughput of one consumer that discards its batches, divided by that of a private loader with as many threads
+    as the server;
+  - CPU-seconds of a server and four consumers together, per image that the server decodes, divided by those of one
+    private loader per image.
 With --train, also prints, from one measurement:
   - CPU-seconds of loading for four training runs on a ring and its server, divided by those for one run alone.
 """
@@ -105,7 +106,7 @@ def main():
     for name, value, text in (("workers", 2, "loader threads"), ("batch-size", 64, "samples per batch"),
                               ("image-size", 160, "side of the images in px"), ("epochs", 10, "epochs to serve"),
                               ("repeats", 1, "how often each sample occurs in an epoch"),
-                              ("rounds", 3, "number of measurements")):
+                              ("rounds", 3, "number of rounds")):
         parser.add_argument(f"--{name}", type=int, default=value, help=f"{text}; default: %(default)s")
     parser.add_argument("--train", action="store_true", help="also measure training runs on a ring")
     arguments = parser.parse_args()

@@ -37,7 +37,7 @@ data::ImageFieldOptions image_options(const TableFile& file) {
   return options;
 }
 
-/// Returns properties that identify a source without reading its samples.
+/// Returns properties that identify a source, without reading its samples.
 std::string identity_of(const fs::path& source, std::uint64_t size, std::uint64_t count) {
   std::error_code none;  // ignored: a source may also be a list of shards
   const fs::path path = fs::weakly_canonical(source, none);

@@ -25,8 +25,8 @@ struct TableFile {
 };
 
 /// Writes the files of a table from one source, and keeps them for later runs. A file contains the
-/// source's first image field, and its first integer field if there is one. It is identical to the
-/// file that `precast write` would write from these fields.
+/// source's first image field, and its first integer field if there is one, both encoded as
+/// `precast write` encodes them. Class names are left out.
 class TableFiles {
  public:
   /// @param count number of images; they are drawn at random if the source has more.
@@ -38,7 +38,7 @@ class TableFiles {
   [[nodiscard]] std::uint64_t images() const { return samples_.size(); }
   [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
   /// The path of the file with `copies` copies of each image, whether it exists or not. The name
-  /// depends on the source's path, size and time, and on the number of images.
+  /// depends on the source's path, size and modification time, and on the number of images.
   [[nodiscard]] std::filesystem::path path(const TableFile& file, int copies) const;
   /// Writes the file path(file, copies) if it does not exist. @throws IoError, and the exceptions
   /// of write_dataset().
@@ -48,7 +48,7 @@ class TableFiles {
   std::filesystem::path folder_;
   std::unique_ptr<data::Source> source_;
   std::size_t image_ = 0;
-  /// fields().size() if the source has no labels.
+  /// The index of the first integer field; the number of fields if there is none.
   std::size_t label_ = 0;
   std::vector<std::uint64_t> samples_;
   std::string digest_;

@@ -292,9 +292,9 @@ std::size_t find_name(std::string_view option, const std::vector<std::string_vie
                       std::string_view name) {
   const auto found = std::ranges::find(known, name);
   if (found != known.end()) return static_cast<std::size_t>(found - known.begin());
-  throw ConfigError(fmt::format("--{}: expected one of {}, got '{}'. {}", option,
+  throw ConfigError(fmt::format("--{}: expected one of {}, got '{}'{}", option,
                                 fmt::join(known, ", "), name,
-                                suggest(std::string(name), {known.begin(), known.end()})));
+                                suggest_similar(name, {known.begin(), known.end()})));
 }
 
 std::vector<std::string> split_list(std::string_view option, std::string_view text) {

@@ -87,7 +87,7 @@ void ignore_write_signals() {
 }
 
 /// Flushes output that may still be buffered, and checks whether any was lost earlier.
-/// @return the exit code: `result` if all output was written, or if it already signals a failure.
+/// @return the exit code: ExitCode::io if output was lost and `result` is 0, otherwise `result`.
 int finish_output(int result) {
   errno = 0;
   const bool lost = std::fflush(stdout) != 0 || std::ferror(stdout) != 0;

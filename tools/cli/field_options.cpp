@@ -81,11 +81,10 @@ data::FieldOptions field_options(const Arguments& arguments, const data::FieldRe
     // The field's own default counts as not given, so that it cannot contradict another option.
     if (!arguments.given(option.name()) && arguments.text(option.name()) == plain(option.key.value))
       continue;
-    ConfigNode value;
-    value.kind = ConfigNode::Kind::scalar;
-    value.scalar = arguments.text(option.name());
-    value.origin = {kCommandLine, 0, 0};
-    part.entries.push_back({option.key.name, {}, std::move(value)});
+    part.entries.push_back(
+        {option.key.name,
+         {},
+         ConfigNode::from_text(arguments.text(option.name()), {kCommandLine, 0, 0})});
   }
   // Reports wrong options before a large source is listed.
   for (const auto& entry : fields.entries()) check_values(entry, options.parts[entry.name]);

@@ -27,7 +27,7 @@ void add_field_options(boost::program_options::options_description& options,
 [[nodiscard]] data::FieldOptions field_options(const Arguments& arguments,
                                                const data::FieldRegistry& fields);
 
-/// The first of these options that was given; empty if none was.
+/// The first option of add_field_options() that was given; empty if none was.
 [[nodiscard]] std::string given_field_option(const Arguments& arguments,
                                              const data::FieldRegistry& fields);
 

@@ -4,10 +4,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "framework/core/dump_json.h"
+
 namespace precast::tools {
 
 std::string json_text(const nlohmann::ordered_json& report) {
-  return report.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return dump_json(report, 2) + "\n";
 }
 
 void print_json(const nlohmann::ordered_json& report) {

@@ -96,7 +96,7 @@ std::vector<Override> take_overrides(std::vector<std::string>& args, Words& word
 
 /// @throws ConfigError for a word whose section no key has: it is probably the name of a file
 void check_words(const Words& words, const std::vector<RecipeKey>& keys) {
-  std::vector<std::string> sections = {"order"};  // only the orders of plug-ins have options
+  std::vector<std::string> sections = {"order"};  // the options of plug-ins' orders
   for (const RecipeKey& key : keys) {
     std::string section = key.section();
     if (std::ranges::find(sections, section) == sections.end())

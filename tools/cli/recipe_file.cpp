@@ -75,9 +75,9 @@ void erase_key(ConfigNode& params, const std::string& key) {
   std::erase_if(params.entries, [&](const ConfigNode::Entry& entry) { return entry.key == key; });
 }
 
-/// For each method in the list, removes either the method or its keys, so that it is not enabled
-/// twice. Methods that keys select are applied first, in the order of keyed_methods(). So only
-/// methods that come first in the list, in this order, are left to their keys.
+/// For each method of the list that has keys, removes either the method or its keys, so that it is
+/// not enabled twice. Methods that keys select are applied first, in the order of keyed_methods().
+/// So only methods that come first in the list, in this order, are left to their keys.
 void remove_implied_methods(ConfigNode& params) {
   const auto list = std::ranges::find(params.entries, "methods", &ConfigNode::Entry::key);
   if (list == params.entries.end() || list->value.kind != Kind::list) return;

@@ -86,6 +86,12 @@ void print_chosen_fields(const data::Source& source, const std::vector<data::Sou
                number->name, classes);
     return;
   }
+  if (std::ranges::count(fields, "int", &data::SourceField::type) > 1) {
+    fmt::print(
+        "labels: field '{}', the first of several int fields; recipes select another one "
+        "with data.targets\n",
+        number->name);
+  }
   if (first("image") == none || number != none || first("ndarray") != none) return;
   if (const auto text = first("bytes"); text != none) {
     fmt::print(

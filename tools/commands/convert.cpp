@@ -104,8 +104,7 @@ void print_as_json(const Summary& summary) {
 }
 
 void print_text(const Summary& summary) {
-  fmt::print("{}: {} of {}, {} in all\n", summary.out, format_count(summary.tensors, "tensor"),
-             format_bytes(static_cast<double>(summary.tensor_bytes)),
+  fmt::print("{}: {}, {}\n", summary.out, format_count(summary.tensors, "tensor"),
              format_bytes(static_cast<double>(summary.file_bytes)));
   if (summary.renamed > 0) fmt::print("renamed: {}\n", summary.renamed);
   if (!summary.left_out.empty()) {

@@ -12,6 +12,7 @@
 #include "data/beton/layout.h"
 #include "data/beton/reader.h"
 #include "data/order/pages.h"
+#include "framework/core/dump_json.h"
 #include "framework/core/error.h"
 #include "framework/core/format.h"
 #include "tools/cli/arguments.h"
@@ -94,23 +95,29 @@ std::string array_text(const Json& field) {
   return fmt::format("{} {},", field["dtype"].get<std::string>(), field["shape"].dump());
 }
 
-/// @param samples the number of samples in the file
-void print_field(const Json& field, double samples) {
+/// @param report of the file, which contains `field`.
+void print_field(const Json& field, const Json& report) {
+  const auto samples = report["samples"].get<double>();
+  const auto total = report["field_bytes"].find(field["name"].get<std::string>());
+  const std::string in_all =
+      total == report["field_bytes"].end()
+          ? ""
+          : fmt::format(", {} in all", format_bytes(total->get<double>()));
   fmt::print("{:<16} {:<8}", field["name"].get<std::string>(), field["type"].get<std::string>());
   if (field.contains("jpg")) {
     const double jpg = field["jpg"].get<double>();
     fmt::print(" {:.0f} jpg ({:.1f} %), {:.0f} raw\n", jpg, 100 * jpg / samples, samples - jpg);
-    fmt::print("{:<25} width {}, height {}, bytes {} (min / mean / max)\n", "",
+    fmt::print("{:<25} width {}, height {}, bytes {} (min / mean / max){}\n", "",
                range_text(field["width"]), range_text(field["height"]),
-               range_text(field["blob_bytes"]));
+               range_text(field["blob_bytes"]), in_all);
   } else if (field.contains("distinct")) {
     fmt::print(" {} from {} to {}; samples per value: {} (min / mean / max)\n",
                format_count(field["distinct"].get<std::uint64_t>(), "value"),
                field["min"].get<std::int64_t>(), field["max"].get<std::int64_t>(),
                range_text(field["samples_per_value"]));
   } else if (field.contains("blob_bytes")) {
-    fmt::print(" {}{} bytes {} (min / mean / max)\n", content_text(field), array_text(field),
-               range_text(field["blob_bytes"]));
+    fmt::print(" {}{} bytes {} (min / mean / max){}\n", content_text(field), array_text(field),
+               range_text(field["blob_bytes"]), in_all);
   } else {
     fmt::print(" {}\n", floats_text(field));
   }
@@ -122,7 +129,7 @@ void print_report(const Json& report) {
              format_count(report["samples"].get<std::uint64_t>(), "sample"),
              format_count(report["pages"].get<std::uint64_t>(), "page"),
              format_bytes(report["page_size"].get<double>()));
-  for (const Json& field : report["fields"]) print_field(field, report["samples"].get<double>());
+  for (const Json& field : report["fields"]) print_field(field, report);
 }
 
 /// Adds facts to `value`: for a custom field, its metadata and the allocations that might belong to
@@ -219,7 +226,7 @@ void show_sample(const BetonReader& reader, const Arguments& arguments, const st
     export_values(reader, index, arguments.text("output"), choice);
   }
   const int indent = arguments.get<bool>("json") ? 2 : -1;
-  fmt::print("{}\n", report.dump(indent, ' ', false, Json::error_handler_t::replace));
+  fmt::print("{}\n", dump_json(report, indent));
 }
 
 /// @throws ConfigError if an option for --order was given but has no effect.

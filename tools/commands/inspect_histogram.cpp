@@ -176,9 +176,9 @@ void print_chosen(const Json& report) {
     fmt::print("{} of {}: {}{}\n", ids.size(),
                format_count(report["samples"].get<std::uint64_t>(), "sample"),
                fmt::join(shown, " "), shown.size() < ids.size() ? " ...; --json lists all" : "");
+    for (const auto& [name, bytes] : report["field_bytes"].items())
+      fmt::print("{} of these samples: {}\n", name, format_bytes(bytes.get<double>()));
   }
-  for (const auto& [name, bytes] : report["field_bytes"].items())
-    fmt::print("{:<16} {} in all\n", name, format_bytes(bytes.get<double>()));
   if (report.contains("classes") && !report["classes"].empty()) print_classes(report["classes"]);
   if (report.contains("longer_side")) print_sides(report["longer_side"]);
 }

@@ -129,10 +129,7 @@ DataFacts facts_of(const BetonReader& reader) {
 
 /// A value as YAML text.
 std::string yaml(const std::string& text) {
-  ConfigNode node;
-  node.kind = ConfigNode::Kind::scalar;
-  node.scalar = text;
-  return node.flow();
+  return ConfigNode::from_text(text).flow();
 }
 
 /// The settings chosen for the data.
@@ -279,7 +276,7 @@ std::string recipe_text(const DataFacts& facts, const Choice& choice, const std:
 }
 
 /// @throws ConfigError if a label means different classes in the two files; DataError if `val` has
-/// labels that `train` does not have.
+/// labels that are negative or not below the number of classes of `train`.
 void check_same_classes(const DataFacts& train, const std::string& train_file,
                         const BetonReader& val) {
   const std::size_t label = val.field(train.label);

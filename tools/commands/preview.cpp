@@ -92,8 +92,8 @@ Arguments preview_arguments() {
   return arguments;
 }
 
-/// Parses numbers. @param separators the characters between them, in order: ":,:" for "3:9,0:4". If
-/// it is nullopt, `text` is a list separated by commas. @throws ConfigError naming the option
+/// Parses numbers. @param separators the characters between them, in order: ":,:" for "3:9,0:4";
+/// nullopt: `text` is a list separated by commas. @throws ConfigError naming the option
 std::vector<std::uint64_t> parse_numbers(const std::string& text, std::string_view option,
                                          std::string_view expected,
                                          const std::optional<std::string_view>& separators) {

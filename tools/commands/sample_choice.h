@@ -14,12 +14,13 @@ namespace precast::tools {
 /// Declares --where, --samples, --classes and --label-field, which select samples of a file.
 void add_choice_options(Arguments& arguments);
 
-/// The samples that match all of these options, ascending; nothing if none of them is given.
+/// The samples that match all of --where, --samples and --classes, ascending; nullopt if none of
+/// the three is given.
 /// @throws ConfigError; DataError if no sample matches.
 [[nodiscard]] std::optional<std::vector<std::uint64_t>> choose_samples(
     const Arguments& arguments, const data::BetonReader& reader);
 
-/// choose_samples(), or all samples of the file if no option is given.
+/// The result of choose_samples() or, if that is nullopt, all samples of the file.
 [[nodiscard]] std::vector<std::uint64_t> choose_samples_or_all(const Arguments& arguments,
                                                                const data::BetonReader& reader);
 

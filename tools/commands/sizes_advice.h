@@ -30,14 +30,15 @@ struct Advice {
 inline constexpr double kMemoryShare = 0.9;
 
 /// Of the ways of storing images that fit in memory and are fast enough, chooses the one with the
-/// best quality. Pixels and JPEGs of quality 90 or more are better than lower qualities. Among
-/// these, larger images are better (from 512 px on, sizes count as equal), then higher qualities up
-/// to 90, then fewer bytes. If there is no such way, chooses the closest one. @param candidates at
-/// least one.
+/// best quality. Pixels and JPEGs of quality 90 or more are better than lower qualities. Otherwise,
+/// larger images are better (all sizes from 512 px on, and unlimited sizes, count as 512 px), then
+/// higher qualities up to 90, then fewer bytes. If no way meets both requirements, chooses the
+/// closest one.
+/// @param candidates at least one.
 [[nodiscard]] Advice advise(const std::vector<MeasuredSettings>& candidates, std::uint64_t images,
                             const Machine& machine);
 
-/// The options of `precast write` for this way.
+/// The options of `precast write` for these settings.
 [[nodiscard]] std::string write_options(const StorageSettings& settings);
 /// `jpg`, `raw` or `proportion 0.5`.
 [[nodiscard]] std::string mode_text(const StorageSettings& settings);

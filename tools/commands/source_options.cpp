@@ -55,11 +55,7 @@ ConfigNode value_of(const SourceOption& option, const Arguments& arguments) {
     return list;
   }
   // Other values are never YAML: the name of a file may begin with a bracket.
-  ConfigNode value;
-  value.kind = ConfigNode::Kind::scalar;
-  value.scalar = text;
-  value.origin = origin;
-  return value;
+  return ConfigNode::from_text(text, origin);
 }
 
 /// The options on the command line as options of a source of this kind. @throws ConfigError for an
@@ -92,10 +88,7 @@ void add_names(PartSpec& spec, const std::string& option, const std::vector<std:
   all.insert(all.end(), names.begin(), names.end());
   entry->value = {};
   entry->value.kind = ConfigNode::Kind::list;
-  for (const std::string& name : all) {
-    entry->value.items.emplace_back().kind = ConfigNode::Kind::scalar;
-    entry->value.items.back().scalar = name;
-  }
+  for (const std::string& name : all) entry->value.items.push_back(ConfigNode::from_text(name));
 }
 
 }  // namespace

@@ -86,8 +86,8 @@ Arguments doctor_arguments() {
       "Shows versions, cores, memory and limits, and a fix for each problem. The exit code is 6 if "
       "libtorch does not work with this build: precast-train does not start, a library has a "
       "different major or minor version than at build time, or the NVIDIA driver is too old for "
-      "it. All other findings, such as a build without libtorch or too little memory, are only "
-      "warnings.");
+      "libtorch. All other findings, such as a build without libtorch or too little memory, are "
+      "only warnings.");
   arguments.options().add_options()("json", kJsonHelp);
   arguments.example("precast doctor");
   arguments.exit_codes({6});

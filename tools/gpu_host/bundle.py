@@ -1,5 +1,6 @@
-"""Packs the files that a GPU host needs: programs, GPU tests, data, the Python twin, gpu_check itself."""
+"""Packs the files that a GPU host needs: programs, GPU tests, recipes, data, the Python twin, gpu_check itself."""
 
+import hashlib
 import json
 import os
 import pathlib
@@ -32,7 +33,7 @@ def mib(size):
 
 
 def use_the_trees_torch():
-    """Restarts in the Python of .venv, whose libtorch the programs link; runs tools/setup if .venv is missing."""
+    """Restarts in the Python of .venv, whose libtorch the programs use; runs tools/setup if .venv is missing."""
     python = ROOT / ".venv/bin/python"
     if pathlib.Path(sys.prefix) == ROOT / ".venv":
         return
@@ -134,9 +135,17 @@ def copy_sources(folder):
         shutil.copy(file, folder / "golden/beton")
 
 
-def commit():
-    return subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], capture_output=True,
+def commit(folder):
+    """Returns the commit; if the sources differ from it, followed by a hash of the files in `folder`, so that different
+    builds have different names."""
+    name = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], capture_output=True,
                           text=True).stdout.strip() or "unknown"
+    if not name.endswith("-dirty"):
+        return name
+    digest = hashlib.sha256()
+    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+        digest.update(file.read_bytes())
+    return f"{name}-{digest.hexdigest()[:8]}"
 
 
 def fill(folder, images):
@@ -149,7 +158,7 @@ def fill(folder, images):
         raise Problem(EXIT_ENVIRONMENT, f"expected Fashion-MNIST in {images}, got none. Install "
                       "dataset-fashion-mnist, or give --images")
     datasets.write_subset(images, folder / "data", IMAGES)
-    facts = {"commit": commit(), **host.torch_facts(), "programs": names,
+    facts = {"commit": commit(folder), **host.torch_facts(), "programs": names,
              "needs": newest_symbols(folder), "built_on": platform.platform()}
     (folder / "bundle.json").write_text(json.dumps(facts, indent=1) + "\n")
     return facts
@@ -193,7 +202,8 @@ def write_photos(folder, photos, side_px):
 
 
 def pack_with_photos(folder, out, photos, room):
-    """Packs the photographs at the largest size that fits. @return the bundle's size in bytes."""
+    """Packs the photographs at the largest of PHOTO_SIDES_PX that fits, or else at the smallest. @return the bundle's
+    size in bytes."""
     for side_px in PHOTO_SIDES_PX:
         write_photos(folder, photos, side_px)
         size = pack(folder, out)

@@ -42,7 +42,7 @@ def write_npy(path, kind, shape, data):
 
 
 def write_subset(source, target, counts):
-    """Writes the first images of each split. @param counts such as {"train": 8000, "val": 2000}."""
+    """Writes the first images and labels of each split. @param counts such as {"train": 8000, "val": 2000}."""
     for split, count in counts.items():
         stem = STEMS[split]
         for old, new in zip(idx_paths(source, stem), idx_paths(target, stem), strict=True):

@@ -54,7 +54,8 @@ def library_path(old):
 
 
 def environment(**more):
-    """Returns the environment for the bundle's programs. With it, other programs could load the bundle's libraries."""
+    """Returns the environment for the bundle's programs. Do not start other programs with it: they could load the
+    bundle's libraries."""
     return os.environ | {"LD_LIBRARY_PATH": library_path(os.environ.get("LD_LIBRARY_PATH", "")),
                          "PRECAST_GOLDEN_DIR": str(HOME / "golden")} | more
 

@@ -44,7 +44,7 @@ class Session:
         root = pathlib.Path(args.state or pathlib.Path(tempfile.gettempdir()) / "gpu_check").resolve()
         if root == self.out or self.out in root.parents:
             raise Problem(EXIT_USAGE, f"expected --state outside of --out, which may be emptied, got {root}")
-        # Each build has a separate folder, so results of another build are never used.
+        # The name of a build in bundle.json, `commit`, selects a folder, so results of another build are never used.
         self.state = root / (bundle.get("commit", "unknown") + ("-cpu" if args.cpu else ""))
         if args.again:
             shutil.rmtree(self.state, ignore_errors=True)
@@ -164,7 +164,8 @@ def now():
 
 
 def rehearse(names):
-    """Starts every step of the stages without a visible GPU. @return the problems, and the number of started steps."""
+    """Starts every step of the stages that is not missing, without a visible GPU. @return the problems, and the number
+    of started steps."""
     problems, started = [], 0
     with tempfile.TemporaryDirectory() as scratch:
         place = stages.Place(pathlib.Path(scratch), gpus=REHEARSAL_GPUS)

@@ -159,8 +159,8 @@ def training_steps(place):
 
 
 def layers_steps(place):
-    """Trains a model that is not built in, evaluates it and predicts with it. Before precast uses such a model, it
-    tests it on half-precision images, the default on a GPU."""
+    """Trains a model that precast tests before the first step, on half-precision images (the default on a GPU); then
+    evaluates it and predicts with it."""
     run = place.state / "runs/layers"
     model = [*quickstart_arguments(place), "--model.arch=layers", f"--model.params={LAYERS}", "--lr.lr=0.01",
              "--training.epochs=2"]

@@ -7,9 +7,9 @@
 PHOTOS.tar contains class folders or CLASS_NAME.JPEG files. precast writes .beton files from it: jpg (quality 90,
 longer side at most 512 px), raw (256 px), mix (512 px, half of the images raw), raw512. FFCV reads these files; the
 other peers read the JPEGs of the jpg file, extracted byte for byte (as files, or as tar shards). All loaders read in
-random order, apply a random resized crop and a flip, and return uint8 (u8) or normalised float16 (f16). A row is one
-combination of settings. The rows are those of --table or, if a list option such as --kinds is given, all combinations
-of the list options.
+random order (precast_quasi and ffcv_quasi: in quasi-random order), apply a random resized crop and a flip, and return
+uint8 (u8) or normalised float16 (f16). A row is one combination of settings. The rows are those of --table or, if a
+list option such as --kinds is given, all combinations of the list options.
 
 Each loader is pinned to one core per worker, counted over all its processes. The peers of a row start and warm up
 before the first round; precast, which starts in milliseconds, is started for each measurement. In each round, the
@@ -19,7 +19,7 @@ seconds are those of a process and all its children. The files are in the page c
 
 --table seeds has the rows of `precast bench loader --table seeds`, which measures precast alone and needs no Python.
 
-In the rows with a slow disk (--table seeds), all peers read through a control group that limits bytes per second,
+In the rows with a slow disk (--table seeds), all loaders read through a control group that limits bytes per second,
 after the files were dropped from the page cache. This needs root; without it, the rows are skipped and the reason is
 printed.
 """
@@ -114,7 +114,8 @@ class PythonPeer:
 
 
 def machine_of(answer):
-    """Returns precast's description of the CPU. `cores` is the number for this process, not for the pinned ones."""
+    """Returns precast's description of the CPU. `cores` is the number of cores that this script may use, not of those
+    to which precast was pinned."""
     return {"processor": answer["processor"], "cores": len(os.sched_getaffinity(0)), "simd": answer["simd"],
             "caches_kib": answer["caches_kib"]}
 

@@ -7,8 +7,9 @@ All train the same model on the same JPEGs: precast and FFCV read one .beton fil
 All are pinned to the same cores, read through a control group that limits bytes per second (read_limit.py: needs root),
 and begin an epoch after the files were dropped from the page cache. Before the first round, the Python peers compile,
 start their workers and train two epochs from memory; the second is reported. precast trains each epoch in a new
-process, and only its training time counts. An epoch takes at least as long as an epoch from memory, and at least as
-long as reading its bytes at the limit; the table shows both times.
+process, and only its training time counts. The table also shows two lower limits for an epoch from the slow disk: the
+time of an epoch from memory, and the time for reading the bytes at the limit. precast can be below the second one,
+because its time starts with its first step, when its loader is already reading.
 """
 import argparse
 import itertools
@@ -121,7 +122,7 @@ class Bench:
         return {"images": run["images"], "seconds": run["train_time"], "waited": run["wait_time"]}
 
     def measure(self):
-        """{peer: {"hot": run, "cold": [runs]}}; the peers alternate."""
+        """Returns {peer: {"hot": run, "cold": [runs]}}. The peers alternate."""
         processes, found = {}, {"precast": {"hot": self.train_precast(False), "cold": []}}
         try:
             for peer in self.args.peers:

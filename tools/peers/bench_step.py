@@ -4,7 +4,7 @@
     bench_step.py [--pairs 7] [--json OUT.json] [--sizes 32:64 64:64 128:32] [-- options for both]
 
 Each measurement is a separate process of `precast bench step --data device` or torch_twin/twin_step.py,
-with the same model, batch, image size, layout, precision, threads and cores (taskset). The two run in
+with the same model, batch, image size, layout, precision, threads and, on a CPU, cores (taskset). The two run in
 pairs, and every second pair begins with the other program, so that other load on the machine affects
 both. The ratio is the median over the pairs of precast's figure divided by Python's. While the machine's
 load is above --most_load, the script waits before the next pair, for at most five minutes. The losses of

@@ -88,7 +88,7 @@ def pinned(workers):
 
 
 def write_by_precast(program, source, out, row, workers, options=()):
-    """{images, seconds, cpu_seconds, peak_bytes} of one run."""
+    """Returns {images, seconds, cpu_seconds, peak_bytes, counts} of one run."""
     command = [*pinned(workers), str(program), "write", str(source), str(out), *row.precast, "--workers", str(workers),
                "--json", *options]
     begin = time.perf_counter()
@@ -107,7 +107,8 @@ def write_by_precast(program, source, out, row, workers, options=()):
 
 
 def write_by_ffcv(source, out, row, workers):
-    """The same for FFCV. It runs in a separate process, so that only its own memory is measured."""
+    """Returns the same for FFCV, without counts. FFCV runs in a separate process, so that only its own memory is
+    measured."""
     command = [*pinned(workers), sys.executable, __file__, "--ffcv", str(source), str(out), json.dumps(row.ffcv),
                str(workers)]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -207,7 +208,7 @@ def measure(args, scratch):
 
 
 def same_for_any_workers(args, scratch):
-    """Whether 1 and 8 workers write the same bytes."""
+    """Returns whether 1 and 8 workers write the same bytes, and the SHA-256 of the file that 1 worker wrote."""
     sums = []
     for workers in (1, 8):
         write_by_precast(args.precast, scratch / "photos", scratch / "ours.beton", ROWS["mix500"], workers)

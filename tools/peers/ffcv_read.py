@@ -8,7 +8,7 @@ First form: labels, sizes and pixels stored raw must be equal. In files with 800
 are compared for only 400 to 600 samples. FFCV's centre crops must be within one level of those of `precast preview` at
 every pixel. EXPECTED is the source of the file: an IDX images file (with its labels in the same folder), or a tar of
 class folders or of CLASS_NAME.JPEG files. It can also be a .beton that FFCV wrote from the same images; pixels stored
-raw are then compared too.
+raw are then compared too, and may differ by one level.
 
 Second form: FOLDER contains NAME.beton.gz, NAME.json and NAME.npz: a file, the values that were written into it, and
 the images as decoded by FFCV. Every value is compared: numbers as `precast inspect` prints them, other values at the

@@ -6,8 +6,9 @@
 
 bench_loader.py starts this process and exchanges lines of JSON with it: the process writes {"ready": true} when
 its loader has warmed up (compiled, started its workers, filled its queues), and answers each line that it reads
-with a measurement. There is one class per peer, which uses the peer as its documentation shows for training on a
-CPU: random resized crop, flip, and uint8 or normalised float16.
+with a measurement. If the loader fails, the process writes {"error": TEXT} instead. There is one class per peer, which
+uses the peer as its documentation shows for training on a CPU: random resized crop, flip, and uint8 or normalised
+float16.
 """
 import collections
 import contextlib

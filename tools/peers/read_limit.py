@@ -4,7 +4,7 @@ limits (tools/bench/low_memory.py).
 
 Without root, nothing limits the reads of all programs equally: a user-space file system or a preloaded library would
 add work to each read, and more for some loaders than for others. If the group cannot be created, ReadLimit.reason
-says why, and the measurements that need it are skipped.
+says why, and the scripts skip the measurements that need it or exit.
 """
 import contextlib
 import ctypes

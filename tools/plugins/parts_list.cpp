@@ -19,13 +19,16 @@ using nlohmann::ordered_json;
 /// Prints parts with the same options together, followed by a single list of their options.
 void print(const ListedKind& all) {
   fmt::print("{}\n", all.kind);
+  constexpr std::size_t kMinNameWidth = 20;
+  std::size_t width = kMinNameWidth;
+  for (const ListedPart& part : all.parts) width = std::max(width, part.name.size());
   std::vector<bool> printed(all.parts.size());
   for (std::size_t first = 0; first < all.parts.size(); ++first) {
     if (printed[first]) continue;
     const std::string& options = all.parts[first].option_lines;
     for (std::size_t i = first; i < all.parts.size(); ++i) {
       if (i != first && (options.empty() || all.parts[i].option_lines != options)) continue;
-      fmt::print("  {:<20} {}\n", all.parts[i].name, all.parts[i].help);
+      fmt::print("  {:<{}} {}\n", all.parts[i].name, width, all.parts[i].help);
       printed[i] = true;
     }
     fmt::print("{}", options);
@@ -85,8 +88,8 @@ Arguments list_arguments() {
   Arguments arguments("list [KIND] [options]",
                       "Lists the parts that recipes and commands can name, with their options and "
                       "defaults.");
-  arguments.optional_positional(
-      "KIND", "kind of parts to list, such as models or transforms; default: all");
+  arguments.optional_positional("KIND",
+                                "kind of part to list, such as models or transforms; default: all");
   add_plugin_option(arguments.options());
   arguments.options().add_options()("json", kJsonHelp);
   arguments.example("precast list transforms");
@@ -101,8 +104,8 @@ void print_parts(const Arguments& arguments, std::vector<ListedKind> kinds) {
     const std::string wanted = arguments.text("KIND");
     std::erase_if(kinds, [&](const ListedKind& all) { return all.kind != wanted; });
     if (kinds.empty())
-      throw ConfigError(fmt::format("list: expected the name of a kind of parts, got '{}'. {}",
-                                    wanted, suggest(wanted, names)));
+      throw ConfigError(fmt::format("list: expected a kind of part, got '{}'. {}", wanted,
+                                    suggest(wanted, names)));
   }
   if (arguments.has("json")) {
     print_as_json(kinds);

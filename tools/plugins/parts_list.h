@@ -57,7 +57,7 @@ template <typename Registry>
 /// Prints the parts that the command line selects. @throws ConfigError for an unknown kind
 void print_parts(const Arguments& arguments, std::vector<ListedKind> kinds);
 
-/// `precast list` in a build without libtorch: only the parts of data.
+/// `precast list` without precast-train: only the parts of the data library.
 int run_list_data(const std::vector<std::string>& args);
 
 }  // namespace precast::tools

@@ -29,7 +29,7 @@ struct DataFacts {
   bool has_jpegs = false;
   /// data.in_memory.
   std::int64_t in_memory = 1;
-  /// Damaged samples of all datasets.
+  /// Damaged samples that were replaced, of all datasets.
   std::vector<ReplacedSample> replaced = {};
 };
 

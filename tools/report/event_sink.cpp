@@ -38,7 +38,7 @@ void add_finite(std::vector<EventScalar>& scalars, std::string_view tag, double 
 
 /// Whether the key is a standard figure of an epoch's record and not an additional metric.
 bool is_standard_key(std::string_view key) {
-  constexpr std::string_view kOthers[] = {"epoch",    "steps",      "images",
+  constexpr std::string_view kOthers[] = {"epoch",    "steps",      "skipped_steps", "images",
                                           "val_time", "train_time", "wait_time"};
   return std::ranges::find(kEpochTags, key, &Tag::key) != std::ranges::end(kEpochTags) ||
          std::ranges::find(kOthers, key) != std::ranges::end(kOthers);

@@ -26,8 +26,9 @@ std::filesystem::path output(const Arguments& arguments, const std::vector<RunRe
       runs.size()));
 }
 
-/// Loads the runs of the command line. A run whose name is not unique is named after its folder: by
-/// the path relative to its argument or, if that is not unique either, including its argument.
+/// Loads the runs of the command line. A run whose name is not unique is named by the path of its
+/// folder: relative to the argument that led to it or, if that is not unique either, with this
+/// argument.
 std::vector<RunRecord> load_runs(const std::vector<std::string>& arguments) {
   std::vector<RunRecord> runs;
   std::vector<std::string> paths;

@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "framework/core/dump_json.h"
 #include "framework/core/file.h"
 #include "framework/core/format.h"
 #include "tools/report/chart/svg.h"
@@ -37,8 +38,7 @@ bool is_per_run_key(const std::string& key) {
 }
 
 std::string value_text(const ordered_json& value) {
-  return value.is_string() ? value.get<std::string>()
-                           : value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  return value.is_string() ? value.get<std::string>() : dump_json(value);
 }
 
 std::string fact(const RunRecord& run, const std::string& key) {

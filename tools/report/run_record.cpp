@@ -57,6 +57,7 @@ RunRow row_of(const ordered_json& record, const std::string& metric) {
   row.wait_seconds = number_of(record, "wait_time");
   row.val_seconds = number_of(record, "val_time");
   row.images = number_of(record, "images");
+  row.skipped_steps = number_of(record, "skipped_steps");
   if (const auto loader = record.find("loader_time");
       loader != record.end() && loader->is_object()) {
     row.decoding = number_of(*loader, "decoding");
@@ -149,6 +150,15 @@ void read_metric(RunRecord& run) {
 double summary_or(const RunRecord& run, std::string_view key, double otherwise) {
   const double recorded = number_of(run.summary, key);
   return std::isnan(recorded) ? otherwise : recorded;
+}
+
+/// Adds a note if steps were skipped (training.on_nonfinite: skip).
+void note_skipped_steps(RunRecord& run) {
+  double logged = 0;
+  for (const RunRow& row : run.epochs)
+    if (!std::isnan(row.skipped_steps)) logged += row.skipped_steps;
+  const double skipped = summary_or(run, "skipped_steps", logged);
+  if (skipped > 0) run.notes.push_back(skipped_steps_text(static_cast<std::int64_t>(skipped)));
 }
 
 /// Returns the newest value of a total: the larger of the last values of epochs and of steps.
@@ -264,6 +274,12 @@ double RunRecord::wait_share() const {
   return summary_or(*this, "wait_minutes", seconds / 60) / train_minutes();
 }
 
+std::string skipped_steps_text(std::int64_t steps) {
+  return fmt::format("{} {} skipped, because a loss or a gradient was not finite",
+                     format_count(static_cast<std::uint64_t>(steps), "step"),
+                     steps == 1 ? "was" : "were");
+}
+
 RunRecord load_run(const std::filesystem::path& folder) {
   RunRecord run;
   run.folder = folder;
@@ -280,6 +296,7 @@ RunRecord load_run(const std::filesystem::path& folder) {
   drop_earlier_summary(run);
   if (const std::string missing = missing_epochs(run, finished_epochs(run)); !missing.empty())
     run.notes.push_back("log: " + missing);
+  note_skipped_steps(run);
   compute_epochs_done(run);
   return run;
 }

@@ -16,8 +16,8 @@ namespace precast::tools {
 
 /// One line of a run's log, for an epoch or for a step; NaN for missing values. Times, images and
 /// steps are totals since the start of the run, except `val_seconds`, which is the time of one
-/// evaluation. In logs of earlier versions, the times of the loader's threads are totals since the
-/// start of the process.
+/// evaluation, and `skipped_steps`, which are those of one epoch. In logs of earlier versions, the
+/// times of the loader's threads are totals since the start of the process.
 struct RunRow {
   std::int64_t epoch = 0;
   /// Epochs trained so far, including the fraction of the current one. Used as the position on a
@@ -28,6 +28,7 @@ struct RunRow {
   double metric = NAN;
   double loss = NAN, val_loss = NAN, top_1 = NAN, top_5 = NAN, lr = NAN, resolution = NAN;
   double train_seconds = NAN, wait_seconds = NAN, val_seconds = NAN, images = NAN;
+  double skipped_steps = NAN;
   /// How the loader's threads spent their time, in seconds.
   double decoding = NAN, reading = NAN, blocked = NAN, ahead = NAN;
 };
@@ -48,10 +49,10 @@ struct RunRecord {
   nlohmann::ordered_json params = nlohmann::ordered_json::object();
   nlohmann::ordered_json summary = nlohmann::ordered_json::object();
   nlohmann::ordered_json facts = nlohmann::ordered_json::object();
-  /// Problems with the files, as messages.
+  /// Problems with the files, and the number of skipped steps if there are any, as messages.
   std::vector<std::string> notes;
 
-  /// Whether the run has finished, so that there is a summary.
+  /// Whether there is a summary, which a run writes when it finishes.
   [[nodiscard]] bool finished() const { return !summary.empty(); }
   /// Figures from the summary, otherwise from the last lines of the log; NaN if neither has them.
   [[nodiscard]] double top_1() const;
@@ -74,6 +75,9 @@ struct RunRecord {
 /// incomplete or are not records are skipped and noted. If a run returned to a checkpoint (epoch or
 /// step numbers repeat), the last logged value is used. @throws IoError if there is no log.
 [[nodiscard]] RunRecord load_run(const std::filesystem::path& folder);
+
+/// A message about steps that were skipped (training.on_nonfinite: skip).
+[[nodiscard]] std::string skipped_steps_text(std::int64_t steps);
 
 /// Compares the log with the number of epochs that the run has finished. @return a message if the
 /// record of a finished epoch is missing, otherwise an empty string

@@ -47,7 +47,10 @@ def _free_capsule(capsule: int) -> None:
 
 
 class _Lease:
-    """Owns a batch of the library. The memory returns to the loader when nothing refers to this object any more."""
+    """Owns a batch of the library.
+
+    The memory returns to the loader when nothing refers to this object any more and no DLPack tensor uses the memory.
+    """
 
     def __init__(self, handle: int) -> None:
         self.handle = handle

@@ -11,7 +11,7 @@ class ConfigError(Error, ValueError):
 
 
 class DataError(Error):
-    """A damaged file or sample, or a value that the writer cannot store. Names the file and the sample."""
+    """A damaged file or sample, or a value that the writer cannot store. Names the file and, if known, the sample."""
 
 
 class IoError(Error, OSError):

@@ -49,7 +49,8 @@ class Writer:
                 "channels": 1}}, {"ragged": {"dtype": "<i4", "dims": 1}}.
         samples the maximum number of samples that will be added. The file has space for the metadata of all of them,
                 8 to 16 bytes per field, even if fewer are added
-        classes {FIELD: [NAME OF LABEL 0, NAME OF LABEL 1, ...]} for int fields; stored with the checksums
+        classes {FIELD: [NAME OF LABEL 0, NAME OF LABEL 1, ...]} for int fields; stored with the checksums. The field
+                then accepts only these labels
 
         @raises ConfigError, IoError
         """

@@ -21,9 +21,9 @@ enum class PixelType { f32, f16, bf16 };
 }
 
 /// Computes (pixel - mean[c]) / std[c] on the device. The CPU reference is Normalize
-/// (data/image/normalize.h): float32 results are bitwise identical, other types are that result
-/// rounded to nearest even. Images are mirrored earlier, on the host, where the resize does it at
-/// no cost. Asynchronous on `stream`.
+/// (data/image/normalize.h): float32 results are bitwise identical; results of other types are
+/// these, rounded to nearest even. Images are mirrored earlier, on the host, where the resize does
+/// it at no cost. Asynchronous on `stream`.
 /// @param in [values] uint8, device memory, aligned to 4 bytes: pixels with three interleaved
 /// channels, or with one channel, for which the three constants must be equal.
 /// @param out [values] of type `type`, device memory, aligned to 16 bytes.

@@ -48,10 +48,10 @@ struct PlannedImages {
 }
 
 /// Computes images from stored pixels, and normalises them as normalize() does. The CPU reference
-/// is SampleDecoder: float32 results are bitwise equal to its results; other types are these,
-/// rounded to nearest even. Asynchronous on `stream`. Reads, for each image, its crop and its plan
-/// (about 6 kB at 224 px), and writes 3 * side * side values; rows of the crop that several output
-/// rows need are read again, mostly from the L2 cache.
+/// is SampleDecoder: float32 results are bitwise equal to its results; results of other types are
+/// these, rounded to nearest even. Asynchronous on `stream`. Reads, for each image, its crop and
+/// its plan (about 6 kB at 224 px), and writes 3 * side * side values; rows of the crop that
+/// several output rows need are read again, mostly from the L2 cache.
 /// @param out [count, side, side, 3] of type `type`, device memory.
 void make_planned_images(const StoredImages& stored, const PlannedImages& batch,
                          const NormalizeConstants& constants, PixelType type, void* out,

@@ -4,7 +4,8 @@
 
 namespace precast {
 
-/// The files of a checkpoint; framework/engine/README.md describes their contents. @{
+/// The files of a checkpoint besides the manifest; framework/engine/README.md describes their
+/// contents. @{
 inline constexpr const char* kModelFile = "model.safetensors";
 inline constexpr const char* kOptimizerFile = "optimizer.safetensors";
 inline constexpr const char* kMethodsFile = "methods.safetensors";

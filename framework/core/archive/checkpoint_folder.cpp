@@ -215,7 +215,7 @@ void CheckpointWriter::add_written(const std::string& name) {
 fs::path CheckpointWriter::commit(std::optional<double> metric) {
   failpoint("checkpoint.before_manifest");
   if (metric && std::isfinite(*metric)) manifest_.metric = metric;
-  // All other files and their names have been synced; this syncs the manifest and its name.
+  // All other files have been synced; this syncs the manifest and the names of all files.
   write_file(folder_ / kManifestName, manifest_text(manifest_), ops_);
   failpoint("checkpoint.before_rename");
   const fs::path final_path = parent_ / checkpoint_name(manifest_.step);

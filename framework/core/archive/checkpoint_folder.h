@@ -89,8 +89,8 @@ struct Retention {
   std::int64_t best_since = 0;
 };
 
-/// Removes all checkpoints that `retention` does not keep, except the newest valid one. Removes
-/// nothing if no checkpoint is valid.
+/// Removes the checkpoints of find_checkpoints() that `retention` does not keep, except the newest
+/// valid one. Removes nothing if no checkpoint is valid.
 /// @return the number of checkpoints removed. @throws IoError
 PRECAST_API std::size_t prune_checkpoints(const std::filesystem::path& parent,
                                           const Retention& retention,
@@ -107,7 +107,7 @@ enum class CheckpointWriters {
 /// Removes temporary folders that killed writers left. With CheckpointWriters::any, these are the
 /// folders of processes on this host that no longer exist, and folders from any host that are older
 /// than a day; with CheckpointWriters::none, all of them. Folders that cannot be removed stay.
-/// @return the number of folders removed.
+/// @return the number of folders removed. @throws IoError if `parent` cannot be listed.
 PRECAST_API std::size_t remove_stale_checkpoints(const std::filesystem::path& parent,
                                                  CheckpointWriters writers = CheckpointWriters::any,
                                                  FileOps& ops = posix_file_ops());

@@ -16,6 +16,7 @@
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/utf8.h"
 
 namespace precast {
 namespace {
@@ -73,7 +74,7 @@ class FlatJson {
                          return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
                        });
     if (!plain || name.empty()) {
-      return fail(fmt::format("unexpected key '{}'", name.substr(0, kMaxShownBytes)));
+      return fail(fmt::format("unexpected key '{}'", utf8_prefix(name, kMaxShownBytes)));
     }
     levels_.back().key = name;
     return true;
@@ -173,7 +174,7 @@ class Fields {
                          std::string_view found) const {
     throw CheckpointError(fmt::format("{}: {}{}expected {}, got {}", source_, key_path,
                                       key_path.empty() ? "" : ": ", expected,
-                                      found.substr(0, kMaxShownBytes)));
+                                      utf8_prefix(found, kMaxShownBytes)));
   }
 
  private:

@@ -41,8 +41,8 @@ struct Manifest {
   bool operator==(const Manifest&) const = default;
 };
 
-/// Whether the name consists of at most 200 letters, digits, `.`, `_` and `-`, does not start with
-/// a dot, and is not `manifest.json`. Such a name cannot refer to a file outside its folder.
+/// Whether the name consists of 1 to 200 letters, digits, `.`, `_` and `-`, does not start with a
+/// dot, and is not `manifest.json`. Such a name cannot refer to a file outside its folder.
 [[nodiscard]] PRECAST_API bool is_manifest_file_name(std::string_view name);
 
 /// The manifest as JSON, with a digest of its values. @throws std::logic_error for names, numbers

@@ -23,8 +23,9 @@ struct NpyHeader {
   std::size_t begin = 0;
 };
 
-/// @param file the beginning of the file, with at least the complete header. @throws DataError for
-/// format versions other than 1.0 to 3.0, for Fortran order, and for structured element types.
+/// Parses the header of a `.npy` file. @param file the beginning of the file, with at least the
+/// complete header. @throws DataError for a damaged header, format versions other than 1.0 to 3.0,
+/// Fortran order, and structured element types.
 [[nodiscard]] PRECAST_API NpyHeader parse_npy_header(std::span<const std::byte> file,
                                                      const std::string& source);
 
@@ -50,10 +51,11 @@ PRECAST_API void write_npy(const std::filesystem::path& path, std::string_view d
 [[nodiscard]] PRECAST_API std::string npy_header(std::string_view descr,
                                                  std::span<const std::int64_t> shape);
 
-/// @throws IoError; DataError unless the file has format version 1.0 to 3.0, C order and an element
-/// type of DType.
+/// Reads a file. @throws IoError; DataError if it is damaged or does not have format version 1.0 to
+/// 3.0, C order and an element type of DType.
 [[nodiscard]] PRECAST_API NpyArray read_npy(const std::filesystem::path& path);
-/// @param source names the file in messages. @throws DataError
+/// Like read_npy(), for the bytes of a file. @param source names the file in messages. @throws
+/// DataError
 [[nodiscard]] PRECAST_API NpyArray parse_npy(std::span<const std::byte> file,
                                              const std::string& source);
 

@@ -13,9 +13,9 @@ struct Entry {
   Role role;
 };
 
-/// Globals marked `opaque` are never called: their results are placeholders. They are listed
-/// because training checkpoints contain them in addition to the weights. Pickles of protocol 2 use
-/// the names of Python 2, such as `__builtin__`.
+/// Globals marked `opaque` are never called: a pickle's call of one yields a placeholder. They are
+/// listed because training checkpoints contain them in addition to the weights. Pickles of protocol
+/// 2 use the names of Python 2, such as `__builtin__`.
 constexpr std::array kGlobals = {
     Entry{"collections", "OrderedDict", Role::make_dict},
     Entry{"collections", "defaultdict", Role::make_dict},

@@ -7,6 +7,7 @@
 #include "framework/core/archive/byte_reader.h"
 #include "framework/core/archive/pickle_globals.h"
 #include "framework/core/archive/pickle_stack.h"
+#include "framework/core/utf8.h"
 
 namespace precast {
 namespace {
@@ -15,8 +16,8 @@ using Kind = PickleValue::Kind;
 using Role = PickleValue::Role;
 
 constexpr std::uint64_t kMaxPickleBytes = 64'000'000;
-/// A tensor counts as this many values towards kMaxPickleValues, plus one for each of its sizes and
-/// strides.
+/// Towards kMaxPickleValues, a tensor counts as one value, like any other, plus this many, plus one
+/// for each of its sizes and strides.
 constexpr std::size_t kTensorCharge = 2;
 constexpr std::size_t kMaxShownBytes = 100;
 
@@ -220,7 +221,7 @@ class Unpickler {
       reader_.fail(
           fmt::format("pickle: expected tensors and plain values, got '{}.{}', which is "
                       "not on the allow list. Save only model.state_dict()",
-                      module.substr(0, kMaxShownBytes), name.substr(0, kMaxShownBytes)));
+                      utf8_prefix(module, kMaxShownBytes), utf8_prefix(name, kMaxShownBytes)));
     }
     PickleValue& value = push(Kind::global);
     value.role = found->role;
@@ -240,8 +241,23 @@ class Unpickler {
     return values;
   }
 
+  /// @param metadata None, or a dict with the keys "neg" and "conj" for a lazy negation and a lazy
+  /// conjugation, which are not yet applied to the storage's values
+  void check_metadata(const PickleValue& metadata) {
+    if (metadata.kind != Kind::none && metadata.kind != Kind::dict)
+      reader_.fail("pickle: expected a dict as the metadata of a tensor, got a different value");
+    for (const char* bit : {"neg", "conj"}) {
+      if (metadata.find(bit) == nullptr) continue;
+      reader_.fail(
+          fmt::format("pickle: expected a tensor without torch's {0} bit, got one with it. Call "
+                      ".resolve_{0}() on the tensor before saving",
+                      bit));
+    }
+  }
+
   void make_tensor(const std::vector<PickleValue*>& args) {
     // storage, offset, size, stride, requires_grad, hooks [, metadata]
+    if (args.size() == 7) check_metadata(*args[6]);
     const bool fits = (args.size() == 6 || args.size() == 7) && args[0]->kind == Kind::storage &&
                       args[1]->kind == Kind::integer;
     if (!fits) reader_.fail("pickle: expected the arguments of a tensor, got different values");

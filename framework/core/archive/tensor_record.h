@@ -42,7 +42,8 @@ struct DTypeInfo {
 /// product does not fit into 63 bits.
 [[nodiscard]] PRECAST_API std::optional<std::uint64_t> element_count(
     std::span<const std::int64_t> shape);
-/// The size in bytes of a tensor of this shape; nothing in the same cases.
+/// The size in bytes of a tensor of this shape; nothing if a size in the shape is negative or the
+/// result does not fit into 63 bits.
 [[nodiscard]] PRECAST_API std::optional<std::uint64_t> byte_count(
     DType dtype, std::span<const std::int64_t> shape);
 /// The message about a name that occurs twice. @param where the file or the owner of the tensors

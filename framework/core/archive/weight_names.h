@@ -22,9 +22,10 @@ struct TorchvisionNames {
   std::vector<std::string> left_out;
 };
 
-/// Undoes the renaming by ffcv-imagenet's antialiasing (BlurPoolConv2d): for each `P.blur_filter`,
-/// `P.conv.weight` becomes `P.weight` and `P.conv.bias` becomes `P.bias`. The filters are left out.
-/// All other names stay unchanged, so that a custom model may have a layer called `conv`.
+/// Undoes the renaming that wrapping in ffcv-imagenet's BlurPoolConv2d causes: for each
+/// `P.blur_filter`, `P.conv.weight` becomes `P.weight` and `P.conv.bias` becomes `P.bias`. The
+/// filters are left out. All other names stay unchanged, so that a custom model may have a layer
+/// called `conv`.
 /// @param source names the file in messages. @param spec the file's model spec, as for
 /// filtered_layers(). @throws CheckpointError if a name then occurs twice
 [[nodiscard]] PRECAST_API TorchvisionNames
@@ -47,10 +48,10 @@ struct FfcvNames {
   ~FfcvNames() = default;
 };
 
-/// Applies the renaming by ffcv-imagenet's antialiasing: for each blurred layer P, `P.weight`
-/// becomes `P.conv.weight`, `P.bias` becomes `P.conv.bias`, and `P.blur_filter` is added:
-/// [channels, 1, 3, 3] float32, [1, 2, 1] x [1, 2, 1] / 16. A network without BlurPool rejects
-/// these names.
+/// Renames the weights of blurred layers as in ffcv-imagenet, which wraps these layers in
+/// BlurPoolConv2d: for each blurred layer P, `P.weight` becomes `P.conv.weight`, `P.bias` becomes
+/// `P.conv.bias`, and `P.blur_filter` is added: [channels, 1, 3, 3] float32, [1, 2, 1] x [1, 2, 1]
+/// / 16. A network without BlurPool rejects these names.
 /// @param records with torchvision's names. @param blurred the blurred layers and their numbers of
 /// input channels.
 /// @param source names the file in messages. @throws CheckpointError naming a layer that has no

@@ -8,7 +8,9 @@
 #include <set>
 #include <utility>
 
+#include "framework/core/dump_json.h"
 #include "framework/core/error.h"
+#include "framework/core/utf8.h"
 
 namespace precast {
 namespace {
@@ -100,7 +102,7 @@ class SpecReader {
 
  private:
   bool fail(std::string_view what) {
-    problem = fmt::format("unexpected {} at '{}'", what, field_.substr(0, kMaxShownBytes));
+    problem = fmt::format("unexpected {} at '{}'", what, utf8_prefix(field_, kMaxShownBytes));
     return false;
   }
   bool leave() {
@@ -177,7 +179,7 @@ std::string weights_spec_text(const WeightsSpec& spec) {
   if (spec.in_channels != 3) text["in_channels"] = spec.in_channels;
   for (const auto& [name, value] : spec.params) text["params"][name] = value;
   for (const auto& [layer, channels] : spec.blurred) text["blurred"][layer] = channels;
-  return text.dump(-1, ' ', false, json::error_handler_t::replace);
+  return dump_json(text);
 }
 
 WeightsSpec parse_weights_spec(std::string_view text, const std::string& source) {

@@ -241,7 +241,9 @@ std::span<const std::byte> ZipReader::read(std::string_view name) const {
   const auto name_bytes = reader.number<std::uint16_t>();
   const auto extra_bytes = reader.number<std::uint16_t>();
   if (reader.text(name_bytes) != name)
-    reader.fail("expected the entry's name in the directory, got another name");
+    reader.fail(
+        "expected the entry's header to contain the same name as the zip directory, got another "
+        "name");
   reader.skip(extra_bytes);
   const auto bytes = reader.take(entry.size);
   if (entry.crc != 0 && crc32(bytes) != entry.crc) {

@@ -23,8 +23,8 @@ namespace precast {
 /// zip64 (PKWARE APPNOTE 6.3). Entries are views of the file. Thread-safe after construction.
 class PRECAST_API ZipReader {
  public:
-  /// Reads the directory. @param source names the file in messages. @throws CheckpointError if it
-  /// is not a zip archive, is truncated, or has a duplicate name.
+  /// Reads the directory. @param source names the file in messages. @throws CheckpointError if the
+  /// file is not a zip archive, is truncated or damaged, or has a duplicate name.
   ZipReader(std::span<const std::byte> file, std::string source);
 
   /// Names in the directory's order.
@@ -34,8 +34,8 @@ class PRECAST_API ZipReader {
   /// for an unknown name.
   [[nodiscard]] bool is_stored(std::string_view name) const;
   /// The entry's bytes. Checks their CRC, unless the stored CRC is 0, as torch writes it after
-  /// `set_crc32_options(False)`. @throws CheckpointError for a damaged, compressed or encrypted
-  /// entry.
+  /// `set_crc32_options(False)`. @throws CheckpointError for an unknown name, and for a damaged,
+  /// compressed or encrypted entry.
   [[nodiscard]] std::span<const std::byte> read(std::string_view name) const;
   [[nodiscard]] const std::string& source() const { return source_; }
 

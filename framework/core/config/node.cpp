@@ -12,6 +12,7 @@
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/utf8.h"
 
 namespace precast {
 namespace {
@@ -38,7 +39,7 @@ std::size_t first_invalid_utf8(std::string_view text) {
       const unsigned high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
       if (byte(1) < low || byte(1) > high) return at;
       for (std::size_t i = 2; i < size; ++i) {
-        if ((byte(i) & 0xC0) != 0x80) return at;
+        if (!continues_character(static_cast<char>(byte(i)))) return at;
       }
     }
     at += size;
@@ -207,6 +208,14 @@ std::string Origin::text() const {
   return line == 0 ? source : fmt::format("{}:{}:{}", source, line, column);
 }
 
+ConfigNode ConfigNode::from_text(std::string text, Origin origin) {
+  return {.kind = Kind::scalar,
+          .scalar = std::move(text),
+          .items = {},
+          .entries = {},
+          .origin = std::move(origin)};
+}
+
 const ConfigNode* ConfigNode::find(std::string_view key) const {
   for (const Entry& entry : entries) {
     if (entry.key == key) return &entry.value;
@@ -237,8 +246,8 @@ std::string ConfigNode::flow() const {
 std::string ConfigNode::text() const {
   if (kind == Kind::null) return "nothing";
   std::string result = kind == Kind::scalar ? fmt::format("'{}'", scalar) : flow();
-  if (result.size() > kMaxShownBytes) result = result.substr(0, kMaxShownBytes) + "...";
-  return result;
+  if (result.size() <= kMaxShownBytes) return result;
+  return fmt::format("{}...", utf8_prefix(result, kMaxShownBytes));
 }
 
 void Diagnostics::error(const Origin& origin, std::string_view key, std::string_view message) {
@@ -306,11 +315,7 @@ ConfigNode parse_override(const std::string& value, const Origin& origin,
   node.origin = origin;
   if (!check_utf8(value, origin, diagnostics)) return node;
   const bool structured = value.starts_with('[') || value.starts_with('{');
-  if (!structured) {
-    node.kind = ConfigNode::Kind::scalar;
-    node.scalar = value;
-    return node;
-  }
+  if (!structured) return ConfigNode::from_text(value, origin);
   try {
     NodeCounter counter(kMaxConfigValues);
     if (has_second_document(value, counter)) {

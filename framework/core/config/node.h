@@ -35,9 +35,12 @@ struct PRECAST_API ConfigNode {
   std::vector<Entry> entries;
   Origin origin;
 
+  /// A scalar with this text.
+  [[nodiscard]] static ConfigNode from_text(std::string text, Origin origin = {});
   /// The value of the entry with this key, or null.
   [[nodiscard]] const ConfigNode* find(std::string_view key) const;
-  /// The value for messages: as a user would write it on one line, truncated to 60 characters.
+  /// The value on one line, for messages: a scalar in quotes, a list or a map in YAML's flow style,
+  /// or `nothing`; truncated to 60 bytes.
   [[nodiscard]] std::string text() const;
   /// The value in YAML's flow style, not truncated.
   [[nodiscard]] std::string flow() const;
@@ -49,7 +52,7 @@ struct ConfigNode::Entry {
   ConfigNode value;
 };
 
-/// A key that was given but has no effect with the other values of the configuration.
+/// A key that was given but has no effect.
 struct UnreadKey {
   std::string key;
   Origin origin;
@@ -57,8 +60,8 @@ struct UnreadKey {
   std::string reason;
 };
 
-/// Collects all errors in a configuration, so that a user sees all of them together. Not
-/// thread-safe.
+/// Collects the errors and warnings about a configuration, so that a user sees all of them
+/// together. Not thread-safe.
 class PRECAST_API Diagnostics {
  public:
   /// `file:line:col: key: message`.
@@ -95,7 +98,7 @@ inline constexpr std::size_t kMaxConfigValues = 100'000;
 [[nodiscard]] PRECAST_API ConfigNode parse_yaml(const std::string& text, const std::string& source,
                                                 Diagnostics& diagnostics,
                                                 std::size_t max_values = kMaxConfigValues);
-/// @throws IoError if the file cannot be read.
+/// Like parse_yaml(), for a file. @throws IoError if it cannot be read or is larger than 4 MiB.
 [[nodiscard]] PRECAST_API ConfigNode parse_yaml_file(const std::filesystem::path& path,
                                                      Diagnostics& diagnostics);
 /// Parses the value of a command-line override: `0.5`, `sgd`, `[1, 2]`, `{a: 1}`. It must also be

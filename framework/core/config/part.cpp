@@ -4,9 +4,7 @@ namespace precast {
 
 void PartSpec::set(std::string_view option, std::string value) {
   options.kind = ConfigNode::Kind::map;
-  ConfigNode scalar;
-  scalar.kind = ConfigNode::Kind::scalar;
-  scalar.scalar = std::move(value);
+  ConfigNode scalar = ConfigNode::from_text(std::move(value));
   for (ConfigNode::Entry& entry : options.entries) {
     if (entry.key != option) continue;
     entry.value = std::move(scalar);

@@ -40,8 +40,8 @@ class Part {
   /// Declares the options, bound to members of this object.
   virtual void options(Schema& /*schema*/) {}
   /// Reports options that were given, but have no effect with the values of other options. Called
-  /// only if all values are valid. @param schema of options(), with the given values applied.
-  /// @param where the key of the options, for messages.
+  /// only if all values are valid. @param schema the keys that options() has added, with the given
+  /// values applied. @param where the key of the options, for messages.
   virtual void check(const Schema& /*schema*/, std::string_view /*where*/,
                      Diagnostics& /*diagnostics*/) const {}
   /// @throws ConfigError for options that contradict each other.

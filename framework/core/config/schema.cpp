@@ -156,17 +156,11 @@ void Schema::assign(Key& key, const ConfigNode& value, Diagnostics& diagnostics,
                                   resolved.origin_.text()));
     return;
   }
-  if (key.alias_of_) {
-    resolved.given_ = false;
-    assign(resolved, value, diagnostics, prefix);
-    resolved.given_as_ = key.name_;
-    return;
-  }
-  if (!take(key, value, shown, diagnostics)) return;
-  key.given_ = true;
-  key.given_as_ = key.name_;
-  key.written_ = value;
-  key.origin_ = value.origin;
+  if (!take(resolved, value, shown, diagnostics)) return;
+  resolved.given_ = true;
+  resolved.given_as_ = key.name_;
+  resolved.written_ = value;
+  resolved.origin_ = value.origin;
 }
 
 bool Schema::Key::allows(double value) const {
@@ -197,8 +191,8 @@ bool Schema::take(Key& key, const ConfigNode& value, std::string_view shown,
   const auto is_choice = [&](const std::string& name) {
     if (key.choices_.empty() || std::ranges::count(key.choices_, name) > 0) return true;
     diagnostics.error(value.origin, shown,
-                      fmt::format("expected one of {}, got {}. {}", fmt::join(key.choices_, ", "),
-                                  value.text(), suggest(name, key.choices_)));
+                      fmt::format("expected one of {}, got {}{}", fmt::join(key.choices_, ", "),
+                                  value.text(), suggest_similar(name, key.choices_)));
     return false;
   };
   // The value is checked in a copy, so that a wrong value never reaches the bound variable.

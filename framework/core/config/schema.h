@@ -28,9 +28,10 @@ struct Override {
 /// `--help` and the resolved configuration come from one table, and each default is written only
 /// once, as a member initialiser.
 ///
-/// Coercions: `true/false/yes/no/on/off/1/0` for bool; a bool where an integer is expected counts
-/// as 1 or 0; numbers are read in decimal (`012` is 12), and `5e-5` is a number. The schema refers
-/// to the variables and must not outlive them. Not thread-safe.
+/// Coercions: `true/false/yes/no/on/off/1/0`, in any case, for bool; a bool where an integer is
+/// expected counts as 1 or 0; a single name where a list of names is expected is a list of one;
+/// numbers are read in decimal (`012` is 12), and `5e-5` is a number. The schema refers to the
+/// variables and must not outlive them. Not thread-safe.
 class PRECAST_API Schema {
  public:
   /// A variable of an enumeration type, accessed as an index into Key::choices.
@@ -97,8 +98,9 @@ class PRECAST_API Schema {
     Origin origin_{"default", 0, 0};
   };
 
-  /// @param name dotted, such as `lr.lr_peak_epoch`; for an option of a part, without a dot.
-  /// The returned reference is valid until the next key is added.
+  /// Adds a key. The returned reference is valid until the next key is added.
+  /// @param name section and name of a recipe's key, such as `lr.lr_peak_epoch`, or the name of a
+  /// part's option.
   Key& add(std::string name, Target target, std::string help);
   /// Adds a variable of an enumeration type, with the names of its values.
   template <typename Enum>
@@ -133,24 +135,25 @@ class PRECAST_API Schema {
   /// Adds the key `key` of `other` under another name, bound to the same variable.
   Key& add_renamed(std::string name, const Schema& other, std::string_view key);
 
-  /// Reads a map of sections (or, for names without dots, a flat map). Wrong keys, types and ranges
-  /// are reported to `diagnostics`, each with a hint or with the key's meaning; the variable then
-  /// keeps its value.
+  /// Reads a map of sections (or, for names without dots, a flat map). Unknown keys, and values
+  /// that have the wrong type or are not allowed, are reported to `diagnostics`, each with a hint
+  /// or with the key's meaning. A rejected value does not change the key's variable.
   /// @param prefix put before key names in messages: "methods[1].ema".
   void apply(const ConfigNode& map, Diagnostics& diagnostics, std::string_view prefix = "");
   void apply(const Override& override, Diagnostics& diagnostics);
-  /// Reports required keys that no call of apply() has set. Call it last. @param where shown in the
-  /// message.
+  /// Reports required keys that no call of apply() has set. Call it last. @param where the position
+  /// that messages show.
   /// @param prefix as above.
   void check_required(const Origin& where, Diagnostics& diagnostics,
                       std::string_view prefix = "") const;
 
   [[nodiscard]] bool contains(std::string_view name) const { return find(name) != nullptr; }
-  /// Whether the key has an effect, that is, was added by neither add_dead() nor add_unread().
+  /// Whether there is such a key and it has an effect, that is, was added by neither add_dead() nor
+  /// add_unread().
   [[nodiscard]] bool reads(std::string_view name) const;
   [[nodiscard]] std::vector<std::string> names() const;
-  /// The position at which the value of `name` was written. @throws std::logic_error for an unknown
-  /// name.
+  /// The position at which the value of `name` was written; `default` if none was given. @throws
+  /// std::logic_error for an unknown name.
   [[nodiscard]] const Origin& origin(std::string_view name) const;
   [[nodiscard]] bool given(std::string_view name) const;
   /// The value given for `name`, as it was written; null if none was given.

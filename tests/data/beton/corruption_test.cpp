@@ -1,6 +1,6 @@
-// Damages each byte of the header, the field descriptors, the first and last records, and the
-// tables. The reader must not crash, hang or return bytes from a wrong position; with checksums, it
-// must detect all damage.
+// Changes each byte of the header, the field descriptors, the first and last records, and the
+// tables, and cuts the file at each of these bytes. The reader must not crash, hang or read outside
+// the file; with checksums, it must reject every change that has an effect. Then damages JPEGs.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -122,7 +122,7 @@ std::vector<std::byte> corrupted_values(std::byte original) {
 /// The number of damaged files with each outcome.
 struct Outcomes {
   std::uint64_t refused = 0, same = 0, changed = 0;
-  /// The position of the first undetected change.
+  /// The damage that caused the first undetected change.
   std::string first_change;
 
   void add(ReadResult result, const std::string& what) {
@@ -259,7 +259,7 @@ TEST_F(JpegDamageTest, ChecksumsNoticeEveryFlippedBitAndEveryCut) {
   for (int i = 0; i < kCuts; ++i) {
     const Position position = draw();
     const auto jpeg = reader_.blob(position.sample, 0);
-    // Pages that the disk has lost read as zeros. The last byte of a JPEG is never zero, so this
+    // Blocks that the disk has lost read as zeros. The last byte of a JPEG is never zero, so this
     // always changes the value.
     damaged.assign(jpeg.begin(), jpeg.begin() + static_cast<std::ptrdiff_t>(position.at));
     damaged.resize(position.size, std::byte{0});
@@ -269,7 +269,8 @@ TEST_F(JpegDamageTest, ChecksumsNoticeEveryFlippedBitAndEveryCut) {
   }
 }
 
-/// Counts of damaged JPEGs that are decoded without checksums. FORMAT.md has a table of them.
+/// The number of damaged JPEGs with each outcome of decoding, without checksums. FORMAT.md shows
+/// the shares.
 struct DecoderOutcomes {
   int refused = 0, same = 0, changed = 0;
 };

@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* Totals of one epoch. */
+/* Totals of one epoch, and the height of its images. */
 /* NOLINTNEXTLINE(modernize-use-using,readability-identifier-naming): C */
 typedef struct epoch_facts {
   int64_t batches;

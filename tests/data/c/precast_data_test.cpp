@@ -548,6 +548,26 @@ TEST_F(PrecastDataTest, ClassesThatCannotBeStoredAreErrors) {
   EXPECT_FALSE(std::filesystem::exists(path));
 }
 
+TEST_F(PrecastDataTest, ALabelWithoutAClassNameIsAnError) {
+  const std::string path = (folder_ / "labels.beton").string();
+  precast_data_writer* handle = nullptr;
+  ASSERT_EQ(precast_data_writer_open(path.c_str(), "{count: int, label: int}", 2,
+                                     "{classes: {label: [cat, dog]}}", &handle),
+            PRECAST_DATA_OK)
+      << precast_data_error_message();
+  const WriterHandle writer(handle);
+  const auto add = [&](std::int64_t count, std::int64_t label) {
+    const std::vector<precast_data_value> sample = {integer(count), integer(label)};
+    return precast_data_writer_add(writer.get(), sample.data(), sample.size());
+  };
+  for (const std::int64_t label : {-1, 2}) {
+    EXPECT_EQ(add(0, label), PRECAST_DATA_DATA_ERROR);
+    EXPECT_THAT(precast_data_error_message(),
+                Names("sample 0", "'label'", "0 to 1", std::to_string(label)));
+  }
+  EXPECT_EQ(add(-7, 1), PRECAST_DATA_OK) << precast_data_error_message();
+}
+
 TEST_F(PrecastDataTest, OptionsOfAnImageFieldWithoutEffectAreErrors) {
   const std::string path = (folder_ / "unread.beton").string();
   precast_data_writer* handle = nullptr;

@@ -13,8 +13,8 @@ constexpr std::uint64_t kMebibyte = std::uint64_t{1} << 20;
 constexpr std::uint64_t kPage = 2 * kMebibyte;
 constexpr std::uint64_t kFile = 100 * kPage;
 
-/// Returns a sample of 1 MiB in each page of the list, alternately in the first and in the second
-/// half of the page.
+/// Returns the range of a sample of 1 MiB for each page of the list, alternately in the first and
+/// in the second half of the page.
 std::vector<FileRange> in_pages(const std::vector<std::uint64_t>& pages) {
   std::vector<FileRange> ranges;
   for (std::size_t i = 0; i < pages.size(); ++i) {
@@ -24,7 +24,8 @@ std::vector<FileRange> in_pages(const std::vector<std::uint64_t>& pages) {
   return ranges;
 }
 
-/// Executes the plan as the cache does, and checks the properties of the plan.
+/// Uses the ranges in order, as the cache does, and checks that each extent covers its uses and
+/// that the plan's totals are correct.
 void expect_valid(const ExtentPlan& plan, const std::vector<FileRange>& ranges) {
   ASSERT_EQ(plan.extent_of.size(), ranges.size());
   std::vector<std::uint32_t> left;

@@ -115,7 +115,7 @@ TEST_F(PageCacheTest, WhatWasUsedStaysAsLongAsThereIsRoom) {
   const DiskFile file(*folder_ / "x");
   PageCache cache(file, {.budget_bytes = 8 * kPage, .readers = 1});
   for (int epoch = 0; epoch < 2; ++epoch) {
-    // Each page is read in a separate pass, after the sample of the previous page was used.
+    // Each pass uses a sample of another page. The second epoch reads nothing.
     for (const std::uint64_t half : {0, 2, 4, 6, 8}) {
       const auto ranges = halves({half});
       cache.begin(plan(cache, ranges));

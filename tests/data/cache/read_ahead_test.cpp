@@ -23,7 +23,8 @@ constexpr std::int64_t kSamples = 400;
 constexpr std::uint64_t kStride = std::uint64_t{64} << 10;
 constexpr std::uint64_t kSampleBytes = 12'000;
 
-/// A file of samples with gaps between them; the file is not in the page cache.
+/// A file of samples with gaps between them; if its file system is on a disk, it is not in the page
+/// cache.
 class ReadAheadTest : public ::testing::Test {
  protected:
   ReadAheadTest() {
@@ -63,7 +64,7 @@ class ReadAheadTest : public ::testing::Test {
 
   test::TemporaryFolder folder_;
   std::filesystem::path path_ = folder_ / "samples";
-  /// Whether the file system is on a disk and no part of the file is in memory.
+  /// Whether no part of the file is in the page cache. File systems in memory never evict it.
   bool evicted_ = false;
 };
 
@@ -109,9 +110,8 @@ TEST_F(ReadAheadTest, AsksForNothingWhereTheFileIsCached) {
 TEST_F(ReadAheadTest, FromTheFirstMissingSampleOnAsksForAllOfThem) {
   const MappedFile file(path_);
   if (!evicted_) GTEST_SKIP() << "this file system keeps all files in memory";
-  for (std::int64_t i = 0; i < 100; ++i)
-    ASSERT_EQ(file.bytes()[range_of(i).begin],
-              std::byte{'x'});  // The kernel also reads the following bytes.
+  // The kernel also reads bytes after the one that is accessed.
+  for (std::int64_t i = 0; i < 100; ++i) ASSERT_EQ(file.bytes()[range_of(i).begin], std::byte{'x'});
   ReadAhead ahead(file, ranges_of, 0, kSamples);
   for (std::int64_t i = 0; i < kSamples; ++i) ahead.advance_to(i);
   EXPECT_GT(ahead.requested(), 0);

@@ -2,6 +2,8 @@
 // libjpeg-turbo, the reference.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <optional>
 #include <vector>
 
@@ -70,6 +72,20 @@ TEST(BaselineHeaderTest, LeavesOtherKindsToLibjpeg) {
   EXPECT_FALSE(parse_baseline_header(encode({.columns = 4, .rows = 1})).has_value());
   EXPECT_FALSE(parse_baseline_header(encode({.height = 7, .width = 64})).has_value());
   EXPECT_FALSE(parse_baseline_header({}).has_value());
+}
+
+TEST(BaselineHeaderTest, LeavesThreeComponentsWithEqualIdsToLibjpeg) {
+  std::vector<std::byte> jpeg = encode({});
+  const auto after_marker = [&](int marker) {
+    const std::byte bytes[] = {std::byte{0xFF}, static_cast<std::byte>(marker)};
+    return std::ranges::search(jpeg, bytes).begin() + 2;
+  };
+  const auto frame = after_marker(0xC0), scan = after_marker(0xDA);
+  for (const int component : {1, 2}) {
+    frame[8 + 3 * component] = std::byte{0};
+    scan[3 + 2 * component] = std::byte{0};
+  }
+  EXPECT_FALSE(parse_baseline_header(jpeg).has_value());
 }
 
 TEST(BaselineHeaderTest, TruncatedHeadersAreRejected) {

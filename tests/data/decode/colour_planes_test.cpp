@@ -1,5 +1,5 @@
-// On every instruction set, tests the colour conversion of every input, and the decoding of regions
-// as planes.
+// On every instruction set, tests the colour conversion (16 values of Y, with every Cb and Cr) and
+// the decoding of regions as planes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -63,7 +63,8 @@ TEST(ColourKernels, EveryColourIsThatOfLibjpeg) {
   }
 }
 
-/// Decodes with and without checkpoints. libjpeg's pixels are interleaved instead of planar.
+/// Decodes with and without checkpoints. libjpeg decodes the progressive JPEG, so the pixels of
+/// this image are interleaved instead of planar.
 TEST(DecodedPlanes, HaveThePixelsOfDecode) {
   for (const SyntheticJpeg& kind :
        {SyntheticJpeg{.height = 129, .width = 195},

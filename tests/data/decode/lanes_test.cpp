@@ -1,5 +1,5 @@
-// Compares decoding in lanes with libjpeg-turbo and with serial decoding, for every number of lanes
-// and every size of the lookup table, on every SIMD instruction set.
+// Compares decoding in lanes with libjpeg-turbo, for every number of lanes and every size of the
+// lookup table, on every SIMD instruction set; then with damaged scans and wrong checkpoints.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ using test::SyntheticJpeg;
 
 using Pixels = std::vector<std::uint8_t>;
 
-/// {lanes, bits that index the lookup table}: each allowed number of both occurs.
+/// {lanes, bits that index the lookup table}. Every allowed number of lanes and of bits occurs.
 const std::vector<LaneShape> kShapes = {{1, 12}, {2, 10}, {3, 11}, {3, 12}, {4, 11}};
 
 /// A decoder that has already seen the tables of an image, so that it decodes the next image in

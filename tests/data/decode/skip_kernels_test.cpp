@@ -40,10 +40,10 @@ RandomTable random_table(RandomStream& random, HuffmanTable::Kind kind, std::siz
   std::vector<std::uint8_t> symbols = allowed_symbols(kind);
   for (std::size_t i = symbols.size(); i > 1; --i)
     std::swap(symbols[i - 1], symbols[random.below(i)]);
-  // Half of the tables have a short code for the end of a block (symbol 0), which makes more blocks
-  // valid.
+  // Half of the tables get a short code for symbol 0, which ends a block in AC tables. This makes
+  // more blocks valid.
   if (random.below(2) == 0) std::swap(*std::ranges::find(symbols, 0), symbols.back());
-  // The number of unused codes of this length; the code of all ones is not allowed.
+  // The number of unused codes of length `length`; the code of all ones is not allowed.
   std::uint64_t left = 1;
   for (std::size_t length = 1; length <= 16; ++length) {
     left *= 2;
@@ -60,7 +60,7 @@ RandomTable random_table(RandomStream& random, HuffmanTable::Kind kind, std::siz
   return made;
 }
 
-/// The state at `first`, the beginning of a scan of a grey image, whose MCUs have one block each.
+/// The state of a decoder at `first`, if a scan of a grey image (one block per MCU) begins there.
 ScanState state_of(const RandomTable& dc, const RandomTable& ac, const std::uint8_t* first) {
   ScanState state;
   state.reader.start(first, 0);

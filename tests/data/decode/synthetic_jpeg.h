@@ -39,7 +39,7 @@ inline void PrintTo(const SyntheticJpeg& kind, std::ostream* out) {
        << " noise " << kind.noise;
 }
 
-/// Noise added to a coarse pattern, so that every coefficient is used.
+/// The samples of a coarse pattern with noise, [height, width, channels].
 inline std::vector<unsigned char> noisy_samples(const SyntheticJpeg& kind, int channels) {
   RandomStream random(7, 0, static_cast<std::uint64_t>(kind.width), RandomUse::test);
   std::vector<unsigned char> samples;

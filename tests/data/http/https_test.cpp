@@ -78,7 +78,7 @@ TEST_F(HttpsTest, AnUntrustedServerIsAnErrorAtOnce) {
   const auto start = std::chrono::steady_clock::now();
   EXPECT_THAT([&] { (void)open(); },
               ::testing::ThrowsMessage<IoError>(Names("127.0.0.1", "SSL_CERT_FILE")));
-  // The request is not repeated for `open_retry_s`.
+  // The request is not repeated. Repetitions would take `open_retry_s`.
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(120));
   EXPECT_EQ(server_->bytes_sent(), 0U);
 }

@@ -79,7 +79,7 @@ class RemoteFileTest : public ::testing::Test {
     return hashes_of_pass(
         loader, {.epoch = 1, .image_size_px = 16, .rank = world > 1 ? 3 : 0, .world = world});
   }
-  /// The size of everything except the images. A reader always fetches these bytes.
+  /// The size of everything outside the pages. A reader always fetches these bytes.
   [[nodiscard]] std::uint64_t index_bytes() const {
     const BetonReader local(file_);
     return local.file_bytes() - local.pages_end() + local.blob_offset(0, 0);

@@ -28,7 +28,7 @@ using Bytes = std::vector<std::byte>;
 constexpr std::uint64_t kSamples = 150;
 constexpr std::size_t kInterval = 2;
 
-/// Returns image files of every kind and of different sizes, depending on `i`.
+/// Returns an image file whose kind and size depend on `i`.
 Bytes image_file(std::uint64_t i) {
   const auto side = static_cast<int>(20 + i * 7 % 90);
   const Image image = test::gradient(side, side + 13, static_cast<int>(i));

@@ -139,7 +139,8 @@ TEST_F(ReplacementsTest, ASampleThatFailsOnlyInUseStillReplacesOthers) {
   Replacements replacements(reader, resolve_outputs(reader, standard_train_pipeline(), false), {},
                             false);
   EXPECT_EQ(replacements.replace(3, "damaged"), 5U);
-  EXPECT_THROW((void)replacements.replace(5, "damaged"), DataError);
+  EXPECT_THAT([&] { (void)replacements.replace(5, "sample 5: damaged"); },
+              testing::ThrowsMessage<DataError>(testing::StrEq("sample 5: damaged")));
   EXPECT_EQ(replacements.replace(4, "damaged"), 5U);
   EXPECT_EQ(replacements.replace(9, "damaged"), 5U);
 }

@@ -201,8 +201,8 @@ int produce(const std::string& name, const Gate& gate, const std::atomic<bool>& 
   return 0;
 }
 
-/// Reads all passes and counts the batches. @param hold the number of batches that the consumer
-/// holds at the same time.
+/// Reads all passes and counts the batches. @param hold the largest number of batches that the
+/// consumer holds at the same time.
 int consume(const std::string& name, std::atomic<std::int64_t>& count, std::size_t hold) {
   RingConsumer ring(name, {});
   std::vector<HostBatch> held;

@@ -20,7 +20,7 @@ namespace {
 using test::Names;
 using testing::ThrowsMessage;
 
-/// The bytes of all values of a file.
+/// A text for each value of a file: sample, field, type and the value itself.
 std::vector<std::string> contents(const BetonReader& reader) {
   std::vector<std::string> all;
   for (std::uint64_t i = 0; i < reader.size(); ++i) {

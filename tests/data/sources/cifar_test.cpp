@@ -17,7 +17,8 @@ using test::Names;
 using test::opener;
 using testing::ThrowsMessage;
 
-/// A CIFAR file: each record has its label bytes, then three planes, each filled with one level.
+/// A CIFAR file: each record has its label bytes, then three planes. Value p of plane c in record i
+/// is 80 c + (p + i) % 50.
 std::vector<std::byte> cifar(std::size_t records, std::size_t label_bytes) {
   std::vector<std::byte> file;
   for (std::size_t i = 0; i < records; ++i) {

@@ -1,4 +1,4 @@
-// Writes PNG and WebP images from every source of images, in every mode.
+// Writes PNG and WebP images from every source that reads image files, in three modes.
 #include <archive.h>
 #include <archive_entry.h>
 #include <fmt/format.h>
@@ -116,7 +116,7 @@ class ImageFormatsTest : public ::testing::Test {
     write_shard(folder_ / "shard.tar", members);
   }
 
-  /// Writes a file from a source, and calls `read` with each of its records.
+  /// Writes a dataset from a source, and calls read(sample, record) for each image of the dataset.
   template <typename Read>
   void write_and_read(const Source& source, const std::string& mode, Read read) {
     const FieldRegistry registry = make_fields();

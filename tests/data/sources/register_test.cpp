@@ -23,7 +23,7 @@ TEST(OpenSource, ListsItsKindsForWhatItDoesNotKnow) {
               ThrowsMessage<DataError>(Names(folder / "a.odd", "cifar", "folder", "idx", "tar")));
   EXPECT_THAT(opener(folder / "a.odd", "tra"),
               ThrowsMessage<ConfigError>(Names("kind", "'tra'", "'tar'")));
-  // An explicit kind is used even if the file does not look like it.
+  // An explicit kind is used even if the file's name does not suggest it.
   EXPECT_EQ(open_source(folder / "a.odd", "cifar")->size(), 1U);
 }
 

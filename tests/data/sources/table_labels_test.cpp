@@ -52,6 +52,8 @@ TEST(TableLabels, AreClassNamesElseTheFirstIntsWithSuchAName) {
   EXPECT_THAT(fields_of("id,class,label\n1,dog,3\n", {.class_column = "class"}),
               ElementsAre("class", "id", "label"));
   EXPECT_THAT(fields_of("id,category,target\n1,2,3\n"), ElementsAre("category", "id", "target"));
+  EXPECT_THAT(fields_of("id,Label\n1,3\n"), ElementsAre("Label", "id"));
+  EXPECT_THAT(fields_of("id,TARGETS\n1,3\n"), ElementsAre("TARGETS", "id"));
   EXPECT_THAT(fields_of("id,label\n1,0.5\n"), ElementsAre("id", "label"));
   EXPECT_THAT(fields_of("id,label\n1,3\n", {.texts = {"label"}}), ElementsAre("id", "label"));
 }
@@ -87,7 +89,7 @@ TEST(TableLabels, ThatAreNotAmongTheGivenClassesAreAnError) {
   write_file(folder / "names.txt", "cat\ndog\n");
   const std::string names = (folder / "names.txt").string();
   write_file(folder / "a.csv", "class,label\ndog,1\ncat,0\n");
-  // A number is never the position of a class.
+  // A number is never taken as the position of a class in the list.
   EXPECT_THAT([&] { (void)open_table(folder / "a.csv", {.classes = names}); },
               ThrowsMessage<DataError>(
                   Names(folder / "a.csv", "row 1", 2, "'label'", "'1'", "--class-column")));

@@ -93,6 +93,17 @@ TEST_F(BatchSourceTest, ThereAreNoTargetsIfNoneIsNeeded) {
   EXPECT_EQ(all(*source(at::kCPU, named)).at(0).target().scalar_type(), at::kLong);
 }
 
+TEST_F(BatchSourceTest, SyntheticImagesOfBytesCoverTheirRange) {
+  open("img_jpg_w3");
+  Pipeline pipeline = standard_train_pipeline();
+  pipeline.images.type = ElementType::u8;
+  const Batch batch =
+      make_batch_maker(*reader_, pipeline, {}, at::kCPU, at::kFloat)(/*samples=*/2, kSizePx);
+  ASSERT_EQ(batch.images().scalar_type(), at::kByte);
+  EXPECT_EQ(batch.images().min().item<int>(), 0);
+  EXPECT_EQ(batch.images().max().item<int>(), 255);
+}
+
 TEST_F(BatchSourceTest, ImagesAreChannelsLastViewsAndLabelsAreIntegers) {
   open("img_jpg_w3");
   const auto train = source(at::kCPU);

@@ -382,7 +382,8 @@ TEST(DevicePrefetcherMemoryTest, BatchesInUseAreLimitedIfTheHostIsFasterThanTheD
   EXPECT_EQ(rig.wrong_values(), 0U);
 }
 
-/// Negative controls: if a call to the device has no effect, the tests above detect it.
+/// Negative controls: if a call to the device has no effect or returns a wrong answer, the consumer
+/// reads wrong values.
 class DevicePrefetcherFaultTest : public ::testing::Test {
  protected:
   /// Runs a pass, restarts in the middle of a second pass, and runs a third pass.

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::uint64_t kSamples = 6;
 
-/// Masks of 2 x 2 px: 255 in sample 1, 7 in sample 2, 8 in sample 5, and otherwise 1.
+/// A mask of 2 x 2 px. All pixels are 1, except for one pixel of samples 1 (255), 2 (7) and 5 (8).
 ArrayInput mask(std::uint64_t sample, const std::vector<std::uint64_t>& shape) {
   std::vector<std::byte> pixels(4, std::byte{1});
   if (sample == 1) pixels[3] = std::byte{255};

@@ -11,7 +11,8 @@
 namespace precast {
 namespace {
 
-// The examples of RFC 3720, appendix B.4, and the check value of the CRC catalogue.
+// Three examples of RFC 3720, appendix B.4; the check value of CRC-32C (the CRC of "123456789") in
+// Greg Cook's catalogue of CRC algorithms; and the empty string.
 TEST(Crc32cTest, GivesThePublishedValues) {
   EXPECT_EQ(crc32c(std::string(32, '\0')), 0x8A9136AAU);
   EXPECT_EQ(crc32c(std::string(32, '\xFF')), 0x62A8AB43U);

@@ -1,4 +1,4 @@
-// Ranks on this machine, each a process, train together over Gloo.
+// Training, process groups and heartbeats of several ranks on this machine, over Gloo.
 #include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -138,9 +138,9 @@ TEST(DistributedTrainingTest, CompressedGradientsAreCloseAndTheRanksStayEqual) {
   }
 }
 
-/// The tests of this suite train with methods that replace a step or skip a part of it, on several
-/// ranks and with micro-batches. SAM climbs along each rank's own gradient, as published. With
-/// `twins=1`, all ranks get the same samples, so they must act like one rank.
+/// The tests of this suite train with methods, on several ranks and with micro-batches. SAM climbs
+/// along each rank's own gradient, as published. With `twins=1`, all ranks get the same samples, so
+/// they must act like one rank.
 TEST(DistributedMethodsTest, SamClimbsWithoutFrozenLayersHoweverManyRanksThereAre) {
   const std::string methods = "methods=sam:{rho: 0.5};layer_freezing:{freeze_start: 0}";
   const auto one = train(1, {"epochs=4", "steps=3", "batch=4", methods})[0];
@@ -562,7 +562,7 @@ TEST(PeerWatchTest, TheRequestsOfABeatDoNotGrowWithTheNumberOfRanks) {
 TEST(PeerWatchTest, RanksThatDieTogetherAreNoticed) {
   for (const int world : {2, 16}) {
     for (const int first : {0, world / 2, world - 1}) {
-      // Up to 8 consecutive ranks die, as many as a host has. Each rank watches fewer ranks.
+      // Up to 8 consecutive ranks die, as many as a host often has. Each rank watches fewer ranks.
       std::set<int> dead;
       for (int i = 0; i < std::min(world - 1, 8); ++i) dead.insert((first + i) % world);
       SimulatedHeartbeats beats(world);

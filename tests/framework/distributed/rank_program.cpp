@@ -35,13 +35,13 @@ namespace {
 
 constexpr std::int64_t kClasses = 5;
 
-/// Two convolutions and a linear layer in float64. Without batch statistics, the sum of the ranks'
+/// Two convolutions and a linear layer in float64. Without batch statistics, the mean of the ranks'
 /// gradients is the gradient of the global batch.
 class PlainNet final : public ImageModel {
  public:
-  /// @param bias_every only the first of every `bias_every` training passes uses the bias of the
-  /// linear layer; 0: no pass uses it
-  /// @param sparse_after the number of training passes before those; all of them use the bias
+  /// @param bias_every after the first `sparse_after` training passes, only the first of every
+  /// `bias_every` passes uses the bias of the linear layer; 0: no pass uses it
+  /// @param sparse_after the number of training passes at the start, which all use the bias
   explicit PlainNet(std::int64_t bias_every, std::int64_t sparse_after = 0)
       : bias_every_(bias_every), passes_(-sparse_after) {
     add("conv1.weight", {8, 3, 3, 3});

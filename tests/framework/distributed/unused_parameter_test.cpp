@@ -71,7 +71,7 @@ TEST_P(UnusedParameterTest, IsAnErrorOnEveryRankIfNoRankUsesIt) {
   }
 }
 
-/// c10d's Reducer waits for the gradient of every parameter, even in a group of one rank.
+/// With update=replicated, c10d's Reducer would wait for the gradient even in a group of one rank.
 TEST_P(UnusedParameterTest, IsAnErrorInAGroupOfOneRank) {
   for (const char* compression : {"none", "bf16"}) {
     const auto ends = train(1, {update_, "group=1", std::string("compression=") + compression,
@@ -90,7 +90,8 @@ TEST(UnusedParameterOfOneRankTest, IsAllowedWithoutAGroup) {
   EXPECT_EQ(train(1, {"bias_every=0", "sparse_ranks=0"})[0].code, 0);
 }
 
-/// Only the first of two micro-batches uses the bias, but the buckets are sent during the second.
+/// Only the first of two micro-batches uses the bias. With update=replicated, the buckets are sent
+/// during the backward pass of the second one.
 TEST(ParameterOfAnEarlierMicroBatchTest, IsAveragedAfterTheBackwardPassButNotDuringIt) {
   const std::vector<std::string> sparse = {"micro_batches=2", "bias_every=2", "sparse_ranks=0,1"};
   for (const char* update : {"after_backward", "parameter_server", "replicated"}) {

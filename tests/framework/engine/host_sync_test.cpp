@@ -140,7 +140,7 @@ ModelRegistry all_models() {
       "linear", "for tests", [](const ModelSpec& spec, const models::ResNetOptions&) {
         return std::make_unique<test::LinearModel>(spec.num_classes);
       });
-  // Every kind of layer of the large networks, in a fraction of their time.
+  // Every kind of layer of the large residual networks, in a fraction of their time.
   registry.add<models::ResNetOptions>(
       "small_resnet", "for tests", [](const ModelSpec& spec, const models::ResNetOptions& options) {
         return models::make_resnet(

@@ -28,7 +28,8 @@ namespace {
 
 using test::ColourSource;
 
-/// A convolution, batch statistics and dropout: everything that a step can depend on.
+/// A network with weights, running statistics and dropout, which all must be restored for a resumed
+/// run to equal an uninterrupted one.
 class SmallNet final : public ImageModel {
  public:
   explicit SmallNet(std::string last) : last_(std::move(last)) {
@@ -247,6 +248,7 @@ Outcome ResumeTest::run(const std::filesystem::path& folder, test::MemorySink& s
   outcome.loader_times = summary.loader_times;
   outcome.images_trained = summary.images_trained;
   outcome.process_images = summary.process_images;
+  outcome.skipped_steps = summary.skipped_steps;
   if (outcome.finished) checkpointer.finish_run();
   EXPECT_EQ(sink.flushed, sink.records.size());
   const auto keep = [&](const std::string& part, const std::vector<NamedTensor>& tensors) {

@@ -41,7 +41,7 @@ struct Outcome {
   bool finished = false;
   std::vector<ReplacedSample> replaced;
   SourceTimes loader_times;
-  std::int64_t images_trained = 0, process_images = 0;
+  std::int64_t images_trained = 0, process_images = 0, skipped_steps = 0;
   double eval_seconds = 0, last_eval_seconds = 0;
 
   bool operator==(const Outcome& other) const {
@@ -71,7 +71,7 @@ class ResumeTest : public ::testing::TestWithParam<Precision> {
   std::int64_t epochs_ = kEpochs;
   bool evaluate_each_epoch_ = true;
   bool batch_sets_order_ = false;
-  /// What the next run says about the evaluation of the saved run.
+  /// What CheckpointOptions::has_same_evaluation returns in the next run.
   bool same_evaluation_ = true;
   int max_threads_ = 0;
   std::optional<WeightsSpec> model_spec_;

@@ -15,6 +15,7 @@
 #include "tests/support/full_disk.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/text_file.h"
 
 namespace precast::engine {
 namespace {
@@ -110,6 +111,12 @@ TEST(RunFolderTest, RemovesTheIncompleteCheckpointsOfKilledProcessesOnAnyHost) {
   std::ofstream(folder / "mine/log") << "{}\n";
   EXPECT_THROW(RunFolder(folder.path(), "mine", "x", false), IoError);
   EXPECT_TRUE(std::filesystem::exists(left));
+}
+
+TEST(JsonLinesLogTest, TextThatIsNotUtf8IsLogged) {
+  const test::TemporaryFolder folder;
+  JsonLinesLog(folder / "log").write({{"file", "caf\xe9.beton"}});
+  EXPECT_THAT(test::read_text(folder / "log"), testing::HasSubstr("caf\ufffd.beton"));
 }
 
 TEST(JsonLinesLogTest, ARewoundLogContinuesWithoutTheLaterLines) {

@@ -28,7 +28,7 @@ namespace precast::engine {
 namespace {
 
 constexpr std::int64_t kEpochs = 4;
-/// Every kind of layer of a residual network, but few layers, so that a step is fast.
+/// A residual network with few layers, so that a step is fast.
 constexpr const char* kLayers =
     "{layers: [conv: {out: 8, stride: 2, bias: false}, bn, relu, "
     "residual: {layers: [conv: {out: 8, bias: false}, bn, relu, conv: {out: 8, bias: false}, bn]}, "

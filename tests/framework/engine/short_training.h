@@ -84,6 +84,7 @@ class ShortTraining {
   /// The loss of each step since the construction.
   [[nodiscard]] const std::vector<double>& losses() const { return losses_; }
   [[nodiscard]] const test::TapeLog& log() const { return log_; }
+  [[nodiscard]] std::int64_t take_skipped_steps() { return step_->take_skipped_steps(); }
   [[nodiscard]] std::int64_t replays() const { return step_->replayed_passes(); }
   [[nodiscard]] std::int64_t steps_to_first_replay() const {
     return step_->steps_to_first_replay();

@@ -183,6 +183,16 @@ TEST(TrainProgressTest, TheLineOfAnEpochNamesTheBestOne) {
   EXPECT_EQ(test::occurrences(progress.epoch_line(state, eval), "epoch"), 1);
 }
 
+TEST(TrainProgressTest, TheLineOfAnEpochCountsItsSkippedSteps) {
+  const TrainPlan plan;
+  ColourSource source({0}, 1);
+  const TrainProgress progress(plan, source, true);
+  TrainState state{.skipped_steps = 9};
+  EXPECT_THAT(progress.epoch_line(state, std::nullopt), testing::Not(Names("skipped")));
+  state.epoch_skipped_steps = 3;
+  EXPECT_THAT(progress.epoch_line(state, std::nullopt), Names("3 steps skipped"));
+}
+
 TEST_F(TrainerTest, StepsAreLoggedWithLossAndRate) {
   run({.log_every = 2});
   std::vector<std::int64_t> steps;

@@ -23,7 +23,7 @@ constexpr int kWarmUps = StepGraph::kWarmUps;
 constexpr int kReplays = 4;
 constexpr int kSteps = kWarmUps + kReplays;
 
-/// An optimiser with deliberate faults: p -= lr * momentum, where momentum = momentum / 2 +
+/// An optimiser with a deliberate fault: p -= lr * momentum, where momentum = momentum / 2 +
 /// gradient.
 class FaultyOptimizer final : public Optimizer {
  public:
@@ -151,6 +151,8 @@ TEST(WholeStep, AStepThatIsNotFiniteIsSkippedInAReplay) {
                 [](const std::string& name) { return name.ends_with("num_batches_tracked"); });
   EXPECT_THAT(changed, testing::ElementsAre("losses"));
   EXPECT_EQ(found.replays(), kReplays);
+  EXPECT_EQ(before.take_skipped_steps(), 0);
+  EXPECT_EQ(found.take_skipped_steps(), 1);
   expect_same(options);
 }
 

@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kThreads = 16;
 constexpr std::size_t kPageBytes = 4096;
 
-/// Maps the file, truncates it, and reads its pages, each in another thread.
+/// Maps the file, truncates it, and reads each page in a separate thread.
 void read_lost_pages(const std::filesystem::path& path) {
   const MappedFile file(path);
   std::filesystem::resize_file(path, 0);

@@ -115,7 +115,7 @@ std::map<pid_t, int> reap_all(const std::vector<pid_t>& started) {
 
 TEST(ChildProcessTest, KillsTheDescendantsToo) {
   const test::Reaper reaper;
-  // A child, and a grandchild that leads its own session.
+  // The shell starts a child, and a grandchild that leads its own session.
   const std::string script = "sleep 100 & echo $!; sh -c 'setsid sleep 100 & echo $!; wait' & wait";
   std::vector<pid_t> started;
   std::map<pid_t, int> ended;

@@ -143,7 +143,6 @@ TYPED_TEST(BlurKernelTest, IsCloseToDoublePrecisionForAnyShape) {
   }
 }
 
-/// One op for two consumers has the same results as separate ops.
 TYPED_TEST(BlurKernelTest, BothResultsAreThoseOfSeparateCalls) {
   const Reference given = TestFixture::reference({2, 11, 9, 16}, true, true);
   std::optional<typename TestFixture::Results> both;
@@ -153,7 +152,8 @@ TYPED_TEST(BlurKernelTest, BothResultsAreThoseOfSeparateCalls) {
             [&](const auto& results) { EXPECT_EQ(results.y_even, both->y_even); });
 }
 
-/// NaN in one channel of a pixel reaches its neighbours in this channel, and nothing else.
+/// NaN in one channel of a pixel reaches the 3 x 3 pixels around it in this channel, and nothing
+/// else.
 TYPED_TEST(BlurKernelTest, ChannelsAndImagesDoNotMix) {
   Reference given = TestFixture::reference({3, 5, 6, 8}, true, false);
   given.x[given.at(1, 2, 3, 4)] = NAN;

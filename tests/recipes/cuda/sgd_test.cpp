@@ -27,7 +27,7 @@ struct Options {
   bool nesterov = false;
   bool velocity = true;
   double lr = 0.1, momentum = 0.9, scale = 1, clip = 1, found_inf = 0;
-  /// Number of elements before the first one. If it is not 0, the address of the first one is not a
+  /// Number of elements before the first one. With 1 or 2, the address of the first one is not a
   /// multiple of 16.
   std::size_t offset = 0;
 };

@@ -1,4 +1,4 @@
-// The kernels of top_k.cu for kernels_test.
+// Compiles the kernels of top_k.cu for the host.
 #include "tests/support/cuda_on_host.h"
 // Must be included after cuda_on_host.h.
 #include "recipes/cuda/top_k.cu"

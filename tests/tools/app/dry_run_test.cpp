@@ -1,4 +1,5 @@
-// `precast train --dry-run` of runs that would not start, or that would differ from their recipe.
+// What `precast train --dry-run` rejects, warns of and shows.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -93,6 +94,27 @@ TEST_F(DryRunTest, ANormalisationInOnlyOneOfThePipelinesIsAWarning) {
     EXPECT_EQ(run.exit_code, 0);
     EXPECT_THAT(run.errors, IsEmpty());
   }
+}
+
+TEST_F(DryRunTest, ThePlanOfADatasetWithoutImagesShowsNoPipelineAndNoResolution) {
+  std::string rows;
+  for (int row = 0; row < 24; ++row)
+    rows += fmt::format("{{\"x\": [{}, 0.5], \"label\": {}}}\n", row, row % 2);
+  test::write_bytes(folder_ / "rows.jsonl", bytes_of(rows));
+  const std::string table = folder_ / "rows.beton";
+  ASSERT_EQ(run_child({test::bin_dir() + "/precast", "write", folder_ / "rows.jsonl", table},
+                      std::chrono::minutes(3))
+                .exit_code,
+            0);
+  const std::vector<std::string> keys = {"--dry-run", "--data.train_dataset=" + table,
+                                         "--data.val_dataset=" + table, "--model.arch=layers",
+                                         "--model.params={layers: [linear]}"};
+  const ChildResult run = train(keys);
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_TRUE(nlohmann::json::parse(run.output).at("pipeline").empty()) << run.output;
+  const ChildResult text = train_as_text(keys);
+  EXPECT_THAT(text.output, testing::Not(testing::HasSubstr("random_resized_crop")));
+  EXPECT_THAT(text.output, testing::Not(testing::HasSubstr("resolution ")));
 }
 
 TEST_F(DryRunTest, MissingRequiredKeysAreErrors) {

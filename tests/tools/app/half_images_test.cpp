@@ -1,5 +1,5 @@
-// Models that are not built in, on batches of fp16 or bf16 images. On a GPU, such batches are the
-// default.
+// Models that precast tests before the first step (here `layers`), on batches of fp16 or bf16
+// images. On a GPU, such batches are the default.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -94,8 +94,9 @@ TEST_F(KeysWithoutEffectTest, KeysOfTrainingSamplesAreErrorsForACommandThatDoesN
 
 TEST_F(KeysWithoutEffectTest, OtherKeysOfTrainingAreWarningsOnTheCommandLineOnly) {
   const std::vector<std::string> unread = {
-      "training.epochs=3",   "training.batch_size=8",  "training.optimizer=adamw",
-      "logging.folder=runs", "resolution.max_res=192", "pipeline.train=[horizontal_flip]"};
+      "training.epochs=3",       "training.batch_size=8",    "training.optimizer=adamw",
+      "logging.folder=runs",     "resolution.max_res=192",   "pipeline.train=[horizontal_flip]",
+      "data.order=quasi_random", "data.shuffle_window_mb=64"};
   const std::vector<std::string> read = {"training.precision=fp32",   "training.device=cpu",
                                          "training.use_blurpool=1",   "training.loss=bce",
                                          "training.seed=3",           "validation.resolution=64",

@@ -1,4 +1,4 @@
-// What happens to the other ranks when a rank dies, and to all ranks when one is asked to stop.
+// What happens when a rank dies or is asked to stop, and how such a run resumes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -25,8 +25,8 @@ struct Ended {
 
 class RanksTest : public ::testing::Test {
  protected:
-  /// Starts one rank by hand for each entry of `arguments`, with these additional arguments, and
-  /// waits for all ranks. @param numbers the numbers of the ranks; empty: 0, 1, ...
+  /// Starts one rank by hand for each entry of `arguments`, with the entry as additional arguments,
+  /// and waits for all ranks. @param numbers the numbers of the ranks; empty: 0, 1, ...
   Ended by_hand(const std::vector<std::vector<std::string>>& arguments, int world,
                 std::vector<int> numbers = {}) const {
     const int port = TwoRanks::free_port();

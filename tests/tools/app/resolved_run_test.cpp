@@ -124,7 +124,7 @@ TEST(ResolvedRunTest, RanksOnGpusNeedOneEach) {
   EXPECT_EQ(gpu_problem("--ranks", "auto", 1, 2, ""), "");
   for (const char* device : {"cuda", "auto"})
     EXPECT_THAT(gpu_problem("--ranks", device, 8, 3, "hint"), test::Names("--ranks", 3, 8, "hint"));
-  // On CPUs, ranks use Gloo.
+  // Ranks on CPUs need no GPUs.
   EXPECT_EQ(gpu_problem("--ranks", "cpu", 8, 1, ""), "");
   EXPECT_EQ(gpu_problem("--ranks", "auto", 8, 0, ""), "");
   EXPECT_THAT(gpu_problem("--ranks", "cuda", 8, 0, ""), test::Names("training.device"));

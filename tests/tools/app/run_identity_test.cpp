@@ -71,7 +71,21 @@ TEST(RunIdentityTest, TheEvaluationIsTheSameOnTheSameImagesOnly) {
   here["dataset.train"] = "8 samples";
   here["validation.lr_tta"] = true;
   here["training.epochs"] = 18;
+  here["data.targets"] = ordered_json::array({"z"});
+  here["training.label_smoothing"] = 0.6;
   EXPECT_TRUE(has_same_evaluation(there, here));
+  ordered_json by_loss = there;
+  by_loss.update({{"plan.best_metric", "val_loss"},
+                  {"training.label_smoothing", 0.1},
+                  {"data.targets", ordered_json::array({"y"})}});
+  for (const auto& [key, value] :
+       {std::pair<const char*, ordered_json>{"training.label_smoothing", 0.6},
+        {"training.loss", "bce"},
+        {"data.targets", ordered_json::array({"z"})}}) {
+    ordered_json other = by_loss;
+    other[key] = value;
+    EXPECT_FALSE(has_same_evaluation(by_loss, other)) << key;
+  }
 }
 
 /// Writes a dataset whose labels are 0, 1, ..., samples - 1.

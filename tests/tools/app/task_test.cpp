@@ -120,6 +120,45 @@ TEST_F(TaskTest, RanksHaveTheFiguresOfAll) {
   EXPECT_NEAR(nlohmann::json::parse(evaluated.output).at("mse").get<double>() / together, 1, 1e-4);
 }
 
+TEST_F(TaskTest, SkippedStepsAreCountedInTheLogTheSummaryAndAWarning) {
+  std::ostringstream list;
+  for (int i = 0; i < 16; ++i)
+    list << R"({"x": [0.5, )" << (i == 3 ? "3e38" : "1") << R"(], "y": )" << i << ".5}\n";
+  write(list.str(), "train.beton");
+  write(R"({"x": [0.5, 1], "y": 0.5})"
+        "\n",
+        "val.beton");
+  const std::string recipe =
+      "pipeline: {train: {x: x, y: y}, val: {x: x, y: y}}\n"
+      "data: {inputs: x, targets: y}\n"
+      "model: {arch: layers, params: {features: 2, layers: [linear]}}\n"
+      "training: {loss: mse, on_nonfinite: skip}\n"
+      "lr: {lr: 0.001}\n";
+  const auto train = [&](const std::string& name, const std::vector<std::string>& more) {
+    std::vector<std::string> all = {"--data.train_dataset=" + (folder_ / "train.beton").string(),
+                                    "--data.val_dataset=" + (folder_ / "val.beton").string(),
+                                    "--logging.run_id=" + name};
+    all.insert(all.end(), more.begin(), more.end());
+    return run("train", recipe, all);
+  };
+  for (const bool ranks : {false, true}) {
+    const std::string name = ranks ? "ranks" : "one";
+    const ChildResult trained =
+        train(name, ranks ? std::vector<std::string>{"--dist.nproc=2", "--training.batch_size=4"}
+                          : std::vector<std::string>{});
+    ASSERT_EQ(trained.exit_code, 0) << trained.errors;
+    EXPECT_EQ(test::occurrences(trained.errors, "1 step skipped"), 2) << trained.errors;
+    EXPECT_THAT(trained.errors, Names("warning: training.on_nonfinite", "2 steps", "4 steps"));
+    const std::filesystem::path folder = folder_ / ("runs/" + name);
+    const auto figures = nlohmann::json::parse(std::ifstream(folder / "summary.json"));
+    EXPECT_EQ(figures.at("steps"), 4);
+    EXPECT_EQ(figures.at("skipped_steps"), 2);
+    std::ifstream log(folder / "log");
+    for (std::string line; std::getline(log, line);)
+      EXPECT_EQ(nlohmann::json::parse(line).at("skipped_steps"), 1) << line;
+  }
+}
+
 TEST_F(TaskTest, PredictionsOfNumbersAreNumbers) {
   ASSERT_EQ(run("train", kRegression, {"--training.epochs=1"}).exit_code, 0);
   const std::string weights = "--model.weights=" + (folder_ / "runs/r/final_weights.pt").string();

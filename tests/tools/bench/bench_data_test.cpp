@@ -46,7 +46,7 @@ class BenchDataTest : public testing::Test {
     EXPECT_EQ(run.code, code) << run.err;
     EXPECT_THAT(run.err, facts);
   }
-  /// 24 images, stored as JPEG or raw.
+  /// Writes a golden dataset. The default has 24 images; some are stored as JPEG, the others raw.
   [[nodiscard]] std::string dataset(const std::string& golden = "img_prop_nette_w1") const {
     test::write_bytes(folder_ / "d.beton", test::golden_beton(golden));
     return folder_ / "d.beton";

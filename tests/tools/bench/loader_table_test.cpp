@@ -28,7 +28,7 @@ using testing::HasSubstr;
 
 class LoaderTableTest : public testing::Test {
  protected:
-  /// Runs `bench loader` on 24 images, stored as JPEG or raw.
+  /// Runs `bench loader` on 24 images; some are stored as JPEG, the others raw.
   [[nodiscard]] test::PrecastRun loader(std::vector<std::string> options) const {
     options.insert(options.begin(), {"bench", "loader", source_});
     return test::precast_run(options);

@@ -77,8 +77,8 @@ TEST_F(SizesTest, AShareOfJpegsLiesBetweenBothKinds) {
 }
 
 TEST_F(SizesTest, AdvisesTheBestThatFitsAndSaysWhy) {
-  // Every machine reaches this target. Of all encodings that fit, the advice is the smallest one
-  // with 512 px and quality 90.
+  // Every machine reaches this target. Of all encodings that fit and have at least 512 px and
+  // quality 90, the advice is the smallest.
   const auto easy = sizes({"--ram", "1", "--cores", "2", "--target-img-s", "0.001"})["advice"];
   EXPECT_EQ(easy["fits"], true);
   EXPECT_EQ(easy["keeps_up"], true);

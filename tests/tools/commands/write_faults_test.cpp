@@ -46,7 +46,8 @@ class WriteFaultsTest : public testing::Test {
     test::write_bytes(inputs_ / "x-labels-idx1-ubyte", std::as_bytes(std::span(labels)));
   }
 
-  /// Starts `precast write`. Encoding JPEGs takes longer than writing them.
+  /// Starts `precast write`. The default mode encodes some images as JPEGs, which takes longer than
+  /// writing them.
   [[nodiscard]] test::Program start(const fs::path& out, const char* mode = "proportion") const {
     return test::Program({test::bin_dir() + "/precast", "write", images_.string(), out.string(),
                           "--image.mode", mode, "--page-size", "2097152", "--workers", "2"});
@@ -106,8 +107,8 @@ TEST_F(WriteFaultsTest, KilledAt200MomentsTheFinalNameHoldsTheOldFileOrTheNewOrN
     fs::remove(out_);
     if (was_there) test::write_bytes(out_, old_);
     test::Program program = start(out_);
-    // Most of these moments cannot be observed from outside, so the kills are spread over the
-    // measured time. A faster run shortens it.
+    // Most stages of a run cannot be observed from outside, so the kills are spread over the
+    // measured time of a run. If a run ends before its kill, this time is reduced.
     const Clock::duration pause = taken * moment / 180;
     std::this_thread::sleep_for(pause);
     ::kill(program.id(), SIGKILL);

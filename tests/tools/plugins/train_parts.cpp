@@ -1,5 +1,4 @@
-// A train plug-in with parts that work, and parts that throw different exceptions in different
-// places.
+// A train plug-in with parts that work, and parts that fail in different ways.
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>

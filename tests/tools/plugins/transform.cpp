@@ -57,7 +57,7 @@ struct CountOptions {
   void options(precast::Schema& schema) { schema.add("step", &step, "difference between numbers"); }
 };
 
-/// A source with one number for each byte of the file.
+/// A source with one sample, a number, for each byte of the file.
 class Count final : public precast::data::Source {
  public:
   Count(const std::filesystem::path& path, std::int64_t step)
@@ -89,7 +89,7 @@ struct BackwardsOptions {
   void options(precast::Schema& schema) { schema.add("twice", &twice, "use each sample twice"); }
 };
 
-/// From the last sample to the first.
+/// An order from the last sample to the first; with `twice`, each sample occurs two times in a row.
 class Backwards final : public precast::data::SampleOrder {
  public:
   Backwards(std::uint64_t members, bool twice) : members_(members), twice_(twice) {}

@@ -102,6 +102,7 @@ TEST(EventSinkTest, WritesTheScalarsOfStepsAndEpochs) {
   sink.write(step_record(4));
   sink.write({{"epoch", 0},
               {"steps", 8},
+              {"skipped_steps", 1},
               {"top_1", 0.5},
               {"val_loss", 1.5},
               {"train_time", 10},

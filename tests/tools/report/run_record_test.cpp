@@ -62,6 +62,18 @@ TEST_F(RunRecordTest, ARunWithASummaryHasFinished) {
   EXPECT_DOUBLE_EQ(run.wait_share(), 0.5);
 }
 
+TEST_F(RunRecordTest, SkippedStepsAreNoted) {
+  std::string log = sample_log(2);
+  for (const char* steps : {R"("steps":10,)", R"("steps":20,)"})
+    log.insert(log.find(steps), R"("skipped_steps":3,)");
+  EXPECT_THAT(load(log).notes, ElementsAre(Names(6)));
+  // The log may lack epochs.
+  write_file(folder_ / "r/summary.json", R"({"steps":20,"skipped_steps":7})");
+  EXPECT_THAT(load(log).notes, ElementsAre(Names(7)));
+  write_file(folder_ / "r/summary.json", R"({"steps":20,"skipped_steps":0})");
+  EXPECT_THAT(load(sample_log(2)).notes, SizeIs(0));
+}
+
 TEST_F(RunRecordTest, TheSummaryOfARunThatWasContinuedIsLeftOut) {
   const std::string second = sample_log(2).substr(sample_log(1).size());
   const std::string first_step = second.substr(0, second.find('\n') + 1);

@@ -14,7 +14,8 @@ struct Card {
   std::string_view title;
   /// Matrix products with fp16 inputs and fp32 sums, FLOP/s.
   double half_flops = 0;
-  /// Convolutions with fp32 tensors, FLOP/s: in TF32 if the card supports it.
+  /// Convolutions with fp32 tensors, FLOP/s: in TF32 if the card supports it. Also used for other
+  /// products of fp32 tensors.
   double fp32_flops = 0;
   /// A kernel that reads one array and writes another: bytes read and written per second.
   double copy_bytes = 0;

@@ -71,8 +71,8 @@ struct OpCost {
   /// Bytes to and from the card's memory, without regard to caches.
   double bytes = 0;
   int launches = 1;
-  /// Number of elements of the largest result. By this number, fused_cost() recognises consecutive
-  /// ops.
+  /// Number of elements of the largest result. fused_cost() compares it to find consecutive ops
+  /// that work on the same activations.
   double elements = 0;
   Gemm gemm{};
   /// For norms, pools and convolutions: the sizes [N, C, ...] of the input and of the result in the

@@ -5,7 +5,8 @@
 
 namespace precast::tools {
 
-/// The computation of a libtorch op. `view` moves no bytes; `composite` consists of other ops.
+/// The computation of a libtorch op. `view` moves no bytes itself, and `composite` consists of
+/// other ops; ops that these call are counted.
 enum class OpKind {
   convolution,
   depthwise,

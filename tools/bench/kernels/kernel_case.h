@@ -29,10 +29,10 @@ struct KernelEntry {
   KernelCase (*make)();
 };
 
-/// Every kernel that kernel_bench times: one line each in kernel_list.cpp.
+/// Every kernel that kernel_bench times: one entry each in kernel_list.cpp.
 [[nodiscard]] std::span<const KernelEntry> kernel_list();
 
-/// Allocates GPU memory and fills it with bytes that rarely repeat. @throws DeviceError
+/// Allocates GPU memory and fills it with pseudorandom bytes. @throws DeviceError
 [[nodiscard]] std::shared_ptr<void> gpu_memory(std::size_t bytes);
 /// Copies host memory to new GPU memory. @throws DeviceError
 [[nodiscard]] std::shared_ptr<void> gpu_copy(const void* from, std::size_t bytes);

@@ -26,7 +26,8 @@ using nlohmann::ordered_json;
 
 constexpr int kWarmup = 2;
 
-/// "64KB", "1MB", "1GB" (powers of 1024) or a number of bytes.
+/// Returns the bytes of a size such as "64KB", "1MB" or "1GB" (powers of 1024), or "4096" (bytes).
+/// @throws ConfigError
 std::int64_t parse_size(const std::string& text) {
   std::int64_t value = 0;
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -91,8 +92,9 @@ Arguments allreduce_arguments() {
   Arguments arguments(
       "bench allreduce [options]",
       "Measures how fast the ranks sum float32 tensors of each size. The column `algorithm` shows "
-      "the tensor's bytes divided by the time; `bus` shows the traffic of a link, 2 (n - 1) / n "
-      "times as much. If torchrun, srun or mpirun starts the command, it measures their ranks.");
+      "the tensor's bytes divided by the time; `bus` shows the traffic of a link, which with n "
+      "ranks is 2 (n - 1) / n times as much. If torchrun, srun or mpirun starts the command, it "
+      "measures their ranks.");
   arguments.options().add_options()("ranks", po::value<std::int64_t>()->default_value(2),
                                     "number of ranks to start on this host")(
       "sizes", po::value<std::string>()->default_value("4KB,64KB,1MB,16MB,64MB"),

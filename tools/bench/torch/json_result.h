@@ -6,7 +6,7 @@
 
 namespace precast::tools {
 
-/// Writes the result of a command to the file of --output or, for --json, prints it. @return
+/// Writes the result of a command to the file of --output or, with --json, prints it. @return
 /// whether one of the options was given; otherwise the command prints a table.
 [[nodiscard]] inline bool write_json_result(const Arguments& options,
                                             const nlohmann::ordered_json& result) {

@@ -10,7 +10,7 @@ namespace precast::tools {
 /// @param recipe for GPUs; the function changes its device, precision and batch size.
 /// @param classes number of classes of the model. @param options --card, --json, --output
 /// @throws ConfigError if the recipe turns channels_last off, uses bf16 with a card that lacks it,
-/// or has a method that changes the work of a step during the run
+/// has a method that changes the work of a step during the run, or runs other ops in each step
 int run_model_cost(Recipe& recipe, const Registries& registries, std::int64_t classes,
                    const Arguments& options);
 

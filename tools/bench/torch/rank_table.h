@@ -7,8 +7,8 @@
 
 namespace precast::tools {
 
-/// The values of --data and --variable-update for one column of the table; `update` is empty if the
-/// option was not given.
+/// The values of --data and --variable-update for one column of the table; `update` is empty if
+/// --variable-update was not given.
 struct RankColumn {
   std::string data;
   std::string update;
@@ -17,9 +17,10 @@ struct RankColumn {
 /// Returns every combination of the values of --data and --variable-update.
 [[nodiscard]] std::vector<RankColumn> read_columns(const Arguments& options);
 
-/// `bench step --ranks 1,2,4`: prints a table with a row for each number of ranks and a column for
-/// each of `columns`. A cell shows the images per second over all ranks and the efficiency, that
-/// is, the speed per rank relative to the first row. Each cell is a separate launch on this host.
+/// `bench step --ranks 1,2,4`: prints a table (or JSON) with a row for each number of ranks and a
+/// column for each of `columns`. A cell shows the images per second over all ranks and the
+/// efficiency, that is, the speed per rank relative to the first row. Each cell is a separate
+/// launch on this host.
 /// @param args the command's arguments. @param device training.device. @return the exit code of the
 /// first launch that failed, or 0.
 int run_rank_table(const std::vector<std::string>& args, const Arguments& options,

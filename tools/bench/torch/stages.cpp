@@ -30,7 +30,7 @@ namespace {
 namespace po = boost::program_options;
 using nlohmann::ordered_json;
 
-/// The result of one stage in one run.
+/// The result of one measurement of a stage.
 struct StageResult {
   std::int64_t images = 0;
   std::uint64_t bytes = 0;
@@ -222,7 +222,8 @@ void add_stage_options(po::options_description& options) {
       "batches", po::value<std::int64_t>()->default_value(0),
       "batches per measurement; of the stage `read and process`; 0: the whole training set")(
       "runs", po::value<std::int64_t>()->default_value(3), kRunsHelp)(
-      "cold", "read from disk; the file is dropped from the page cache before each run")(
+      "cold",
+      "read from disk; the training set is dropped from the page cache before each measurement")(
       "svg", po::value<std::string>()->value_name("FILE"), kSvgHelp)("json", kJsonHelp);
 }
 

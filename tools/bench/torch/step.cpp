@@ -37,7 +37,8 @@ void add_key_options(po::options_description& options) {
   const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
   options.add_options()("model", text("NAME"), "architecture; sets model.arch")(
       "blurpool", "antialias strided convolutions; sets training.use_blurpool=1")(
-      "image-size", text("N"), "side of the images in px; instead of resolution.*")(
+      "image-size", text("N"),
+      "side of the images in px; sets resolution.min_res and resolution.max_res")(
       "batch-size", text("N"),
       "samples per batch; sets training.batch_size, and training.global_batch_size=0; default "
       "without a recipe: 64")("precision", text("NAME"),

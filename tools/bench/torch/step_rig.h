@@ -18,7 +18,7 @@
 namespace precast::tools {
 
 /// The training step of a recipe, built from the same parts as in `precast train`, without epochs,
-/// evaluation and run folder. The learning rate is constant and small, so that losses on synthetic
+/// evaluation or a run folder. The learning rate is constant and small, so that losses on synthetic
 /// data stay finite. For the methods, all steps belong to the first epoch of a long run. The
 /// constructor's arguments must outlive the object.
 class StepRig {
@@ -65,9 +65,9 @@ void warn_of_varying_steps(const std::vector<NamedMethod>& methods);
 struct StepWindow {
   double seconds = 0;
   double cpu_seconds = 0;
-  /// The loss of the last step.
+  /// This rank's loss in the last step.
   double loss = 0;
-  /// Replays of CUDA graphs: one per step, or two if the passes of sam are replayed.
+  /// Replays of CUDA graphs: at most one per step, or two with the method sam.
   std::int64_t replayed_passes = 0;
 };
 

@@ -17,9 +17,9 @@ struct StepTrace {
   std::map<std::string, int> uncounted;
 };
 
-/// Runs `step` on the calling thread and on a CPU with two small batches, and records the ops that
-/// libtorch dispatches, including the backward pass. The tensors' sizes are linear in the batch
-/// size, so two traces determine them for `batch_size`.
+/// Runs `step` on a CPU, in the calling thread, with two small batches (after a first step that is
+/// not recorded), and records the ops that libtorch dispatches, including the backward pass. The
+/// tensors' sizes are linear in the batch size, so two traces determine them for `batch_size`.
 /// @param step runs one training step with a batch of this number of samples.
 /// @param unit the two batches have 2 * unit and 3 * unit samples.
 /// @throws ConfigError if the two steps do not run the same ops, as with mixup_or_cutmix.

@@ -170,9 +170,7 @@ SweepAxis read_axis(const std::string& key, const ConfigNode& node, std::uint64_
 }
 
 std::string canonical_value(const std::string& text) {
-  ConfigNode node;
-  node.kind = ConfigNode::Kind::scalar;
-  node.scalar = text;
+  const ConfigNode node = ConfigNode::from_text(text);
   // Integers first: a double would not distinguish all of them.
   if (std::int64_t integer = 0; read_value(node, &integer)) return fmt::format("{}", integer);
   if (double number = 0; read_value(node, &number)) return fmt::format("{}", number);

@@ -26,11 +26,11 @@ struct EarlyStopOptions {
 ///
 /// - `median` (Golovin et al., "Google Vizier", KDD 2017): a trial is stopped after epoch e if its
 ///   best result is worse than the median, over the other trials, of their mean results up to e.
-///   Needs three other trials that have reached e.
+///   Needs at least three other trials that have reached e.
 /// - `asha` (Li et al., "A System for Massively Parallel Hyperparameter Tuning", MLSys 2020): rungs
 ///   are at min_epochs * reduction^k epochs. At a rung, a trial continues only if it is among the
-///   best 1/reduction of the trials that have reached the rung. A stopped trial continues later if
-///   enough worse trials reach its rung.
+///   best 1/reduction (at least one) of the trials that have reached the rung. A stopped trial
+///   continues later if enough worse trials reach its rung.
 ///
 /// The order in which trials run affects which of them are stopped, but not a trial's value at an
 /// epoch. Not thread-safe.
@@ -45,8 +45,8 @@ class EarlyStop {
   /// rung is not compared at this rung again.
   [[nodiscard]] bool should_stop(const std::string& trial);
   /// asha: chooses the next trial to resume. Of the trials in `stopped` that may continue, this is
-  /// the one at the furthest rung or, if several are at this rung, the best of them. It passes its
-  /// rung. @return nothing if no trial may continue.
+  /// the one at the furthest rung or, if several are at this rung, the best of them. The chosen
+  /// trial passes its rung. @return nothing if no trial may continue.
   [[nodiscard]] std::optional<std::string> trial_to_resume(const std::vector<std::string>& stopped);
   /// The furthest rung that `trial` has passed; -1: none.
   [[nodiscard]] int passed(const std::string& trial) const;

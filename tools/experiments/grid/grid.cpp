@@ -25,6 +25,7 @@
 #include "tools/cli/shared_options.h"
 #include "tools/experiments/grid/check.h"
 #include "tools/experiments/grid/grid_page.h"
+#include "tools/experiments/grid/loss_axes.h"
 #include "tools/experiments/grid/occupancy.h"
 #include "tools/experiments/grid/ranking.h"
 #include "tools/experiments/grid/shared_loaders.h"
@@ -168,7 +169,8 @@ States read_states(const Sweep& sweep, bool retry_failed) {
   return states;
 }
 
-/// Warns if the recipe, a plug-in or a dataset has changed since the results in the folder.
+/// Warns if the recipe, a plug-in or a dataset has changed since the results in the folder were
+/// written.
 void warn_if_changed(const Sweep& sweep) {
   try {
     static_cast<void>(SweepFile(sweep));
@@ -216,9 +218,9 @@ bool may_use_gpu(const Sweep& sweep) {
   });
 }
 
-/// The slots for all trials. @throws DeviceError if `grid.devices` names GPUs that this process
-/// cannot use: the trials would train on the CPU. For a dry run, this is only a warning, because
-/// the trials may run on another host.
+/// The slots for all trials. @throws DeviceError if a trial may train on a GPU, but `grid.devices`
+/// names GPUs that this process cannot use: the trial would train on the CPU. For a dry run, this
+/// is only a warning, because the trials may run on another host.
 std::vector<Slot> slots_of(const Sweep& sweep, bool is_dry_run) {
   const std::vector<std::string> gpus = visible_gpus();
   const std::vector<std::string> missing = missing_gpus(sweep.slots, gpus);
@@ -233,7 +235,7 @@ std::vector<Slot> slots_of(const Sweep& sweep, bool is_dry_run) {
   return make_slots(sweep.slots, allowed_cores(), gpus, usable_cores());
 }
 
-/// Runs all trials of the sweep.
+/// Runs all trials of the sweep or, with --dry-run, checks and lists them.
 int run_all(const Sweep& sweep, const std::filesystem::path& program, const Arguments& options) {
   const std::vector<Slot> slots = slots_of(sweep, options.has("dry-run"));
   if (options.has("dry-run")) {
@@ -329,6 +331,10 @@ int run_grid(const std::vector<std::string>& args) {
   const std::filesystem::path program = options.has("program")
                                             ? std::filesystem::absolute(options.text("program"))
                                             : executable_path();
+  // A task of a Slurm array runs one trial, and compares none.
+  if (!options.has("trial")) {
+    for (const std::string& text : incomparable_losses(sweep)) log_warning("{}", text);
+  }
   if (options.has("slurm-script")) {
     create_folders(sweep.folder);
     fmt::print("{}", slurm_script(sweep, program));

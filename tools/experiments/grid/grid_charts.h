@@ -37,7 +37,8 @@ struct GridChart {
 /// half of the combinations of the pair exist, as when the axes are zipped or drawn together.
 [[nodiscard]] GridChart grid_heat_map(const nlohmann::ordered_json& grid);
 
-/// Parallel coordinates: for each combination with a result, a line over all axes and the metric.
+/// Parallel coordinates: a line over all axes and the metric for each of the best 500 combinations
+/// with a result.
 [[nodiscard]] GridChart grid_parallel_coordinates(const nlohmann::ordered_json& grid);
 
 /// The curves of at most 203 trials; the best three are labelled with their names. @param curves

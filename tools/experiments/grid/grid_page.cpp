@@ -9,6 +9,7 @@
 #include "framework/core/file.h"
 #include "framework/core/format.h"
 #include "tools/experiments/grid/grid_charts.h"
+#include "tools/experiments/grid/loss_axes.h"
 #include "tools/experiments/grid/ranking.h"
 #include "tools/experiments/grid/recipe_metric.h"
 #include "tools/experiments/trial/run_log.h"
@@ -60,15 +61,17 @@ void add_summary(HtmlPage& page, const Sweep& sweep, const ordered_json& grid) {
   const double slot_time = grid.at("slot_seconds"), busy = grid.at("busy_seconds");
   if (slot_time > 0) {
     figures.push_back({fmt::format("{:.1f} %", 100 * busy / slot_time), "slots busy",
-                       fmt::format("trials used {} of {} of slot time", format_duration(busy),
-                                   format_duration(slot_time))});
+                       fmt::format("slot time: {} used by trials, {} in total",
+                                   format_duration(busy), format_duration(slot_time))});
     figures.push_back({format_duration(grid.at("wall_seconds")), "wall time",
                        "of all runs of the grid command, without the pauses between them"});
   }
   page.figures(figures);
 }
 
-void add_notices(HtmlPage& page, const ordered_json& grid) {
+void add_notices(HtmlPage& page, const std::vector<std::string>& warnings,
+                 const ordered_json& grid) {
+  for (const std::string& text : warnings) page.notice(text);
   const int running = count_of(grid, "running"), waiting = count_of(grid, "waiting");
   if (running + waiting == 0) return;
   page.notice(
@@ -187,6 +190,8 @@ void add_trials(HtmlPage& page, const Sweep& sweep, const ordered_json& grid) {
 
 }  // namespace
 
+GridPage::GridPage(const Sweep& sweep) : sweep_(sweep), warnings_(incomparable_losses(sweep)) {}
+
 std::string GridPage::curve_figure() const {
   return is_per_epoch(sweep_.metric) ? sweep_.metric : "top_1";
 }
@@ -220,7 +225,7 @@ void GridPage::write(const std::map<std::string, TrialState>& states) {
       fmt::format("grid of {} with the recipe {}", format_count(grid.at("trials").size(), "trial"),
                   sweep_.recipe.string()));
   add_summary(page, sweep_, grid);
-  add_notices(page, grid);
+  add_notices(page, warnings_, grid);
   add_ranking(page, sweep_, grid);
   add_charts(page, "What the settings do", {grid_heat_map(grid), grid_parallel_coordinates(grid)});
   add_charts(page, "Learning", {grid_curves(grid, curve_figure(), curves_)});

@@ -15,8 +15,8 @@ namespace precast::tools {
 /// folders of the trials. Not thread-safe.
 class GridPage {
  public:
-  /// Keeps a reference to `sweep`.
-  explicit GridPage(const Sweep& sweep) : sweep_(sweep) {}
+  /// Keeps a reference to `sweep`. @throws IoError if the recipe cannot be read.
+  explicit GridPage(const Sweep& sweep);
 
   /// Writes the current state of the grid into its folder, atomically. Does nothing while the
   /// folder is missing. @throws IoError
@@ -29,6 +29,8 @@ class GridPage {
   void read_curves(const std::map<std::string, TrialState>& states);
 
   const Sweep& sweep_;
+  /// incomparable_losses()
+  std::vector<std::string> warnings_;
   /// The curves of trials that have begun.
   std::map<std::string, std::vector<LinePoint>> curves_;
   /// For each trial that has ended, its number of starts at that time. Its log is not read again

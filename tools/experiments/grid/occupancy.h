@@ -5,14 +5,14 @@
 
 namespace precast::tools {
 
-/// The value of `slot` in the journal for trials that a task of a Slurm array runs.
+/// The value of `slot` in the journal for trials that `--trial` runs, as in a Slurm array.
 inline constexpr const char* kTaskSlot = "task";
 
 /// Slot usage of a grid, in seconds, over all runs of its command.
 struct Occupancy {
   /// Time during which `precast grid` was running.
   double wall_seconds = 0;
-  /// Slot time available in that period.
+  /// This time multiplied by the number of slots.
   double slot_seconds = 0;
   /// Slot time used by trials. If `precast grid` was killed, its trials count as running until the
   /// last record that it wrote.

@@ -45,18 +45,10 @@ ConfigNode zip_of(const std::vector<SweepAxis>& axes, ConfigNode zip) {
 
 /// The metric of a run of the recipe with these settings.
 std::string metric_with(const ConfigNode& recipe, const std::vector<Setting>& settings) {
-  // The first default metric of each loss whose targets are not class indices (recipes/README.md).
-  static const std::map<std::string, std::string, std::less<>> kDefaultMetrics = {
-      {"mse", "r2"},
-      {"l1", "r2"},
-      {"huber", "r2"},
-      {"multi_label_bce", "map"},
-      {"pixel_cross_entropy", "mean_iou"}};
   if (std::string best = value_of(kBestKey, recipe, settings).scalar; !best.empty()) return best;
-  const auto default_metric = kDefaultMetrics.find(value_of(kLossKey, recipe, settings).scalar);
-  if (default_metric == kDefaultMetrics.end()) return kClassMetric;
+  std::string usual = usual_metric(value_of(kLossKey, recipe, settings).scalar);
   const ConfigNode metrics = value_of(kMetricsKey, recipe, settings);
-  if (metrics.kind == Kind::null) return default_metric->second;
+  if (usual == kClassMetric || metrics.kind == Kind::null) return usual;
   return metrics.items.empty() ? "val_loss" : figure_of(metrics.items[0]);
 }
 
@@ -83,6 +75,18 @@ std::string metric_of(const std::filesystem::path& recipe, const std::vector<Swe
   if (metrics.size() == 1) return *metrics.begin();
   std::erase_if(deciding, [](const SweepAxis& axis) { return axis.values.size() != 1; });
   return metric_with(sections, AxisProduct(deciding, {}, ignored).settings(0));
+}
+
+std::string usual_metric(std::string_view loss) {
+  // The first default metric of each loss whose targets are not class indices (recipes/README.md).
+  static const std::map<std::string, std::string, std::less<>> kDefaultMetrics = {
+      {"mse", "r2"},
+      {"l1", "r2"},
+      {"huber", "r2"},
+      {"multi_label_bce", "map"},
+      {"pixel_cross_entropy", "mean_iou"}};
+  const auto found = kDefaultMetrics.find(loss);
+  return found != kDefaultMetrics.end() ? found->second : kClassMetric;
 }
 
 bool is_per_epoch(std::string_view figure) {

@@ -20,6 +20,11 @@ namespace precast::tools {
 [[nodiscard]] std::string metric_of(const std::filesystem::path& recipe,
                                     const std::vector<SweepAxis>& axes, const ConfigNode& zip);
 
+/// Returns the metric of runs with this loss (`training.loss`; empty: the default) whose recipe
+/// lists no metrics: its first default metric, or top_1 for class indices and for losses of
+/// plug-ins.
+[[nodiscard]] std::string usual_metric(std::string_view loss);
+
 /// Whether the log of a run contains this figure of summary.json for each epoch.
 [[nodiscard]] bool is_per_epoch(std::string_view figure);
 

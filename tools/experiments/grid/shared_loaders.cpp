@@ -163,8 +163,8 @@ std::optional<std::vector<std::string>> SharedLoaders::prepare(const NextStart& 
   return alive ? join(*last, next.trial) : std::vector<std::string>{};
 }
 
-/// Number of trials whose slots will be free soon, because their loader has delivered all batches
-/// or is about to.
+/// Number of trials whose slots will be free soon, because their loader has loaded its last epoch
+/// or has ended.
 std::size_t SharedLoaders::slots_free_soon() const {
   std::size_t count = 0;
   for (const Cohort& cohort : cohorts_)

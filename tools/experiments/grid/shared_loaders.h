@@ -16,9 +16,9 @@
 
 namespace precast::tools {
 
-/// Returns a key that is equal for trials that may load the same batches. It consists of all
-/// settings that can change batches. If trials with equal keys load different batches after all,
-/// some of them do not use the ring.
+/// Returns a key that is equal for trials that may load the same batches. It consists of the
+/// recipe's path and all settings that can change batches. If trials with equal keys load different
+/// batches after all, some of them do not use the ring.
 [[nodiscard]] std::string loading_key_of(const Trial& trial);
 
 /// The trials of a sweep, reordered so that trials with the same loading_key_of() follow one
@@ -42,7 +42,8 @@ class SharedLoaders {
   ~SharedLoaders();
 
   /// See PoolWatcher. prepare() returns arguments that name the ring; they are empty if the trial
-  /// has to load its batches itself, for example because it would be the only user of a ring.
+  /// has to load its batches itself, for example because it would be the only user of a ring. It
+  /// returns nothing while a loader starts.
   /// @throws IoError if a loader cannot be started. @{
   [[nodiscard]] std::optional<std::vector<std::string>> prepare(const NextStart& next);
   void ended(const Trial& trial);

@@ -18,7 +18,7 @@ namespace precast::tools {
 struct Sweep {
   std::filesystem::path path;
   std::filesystem::path recipe;
-  /// Contains sweep.json, results.jsonl and a run folder for each trial.
+  /// Contains sweep.json, the journals and, in `runs`, a run folder for each trial.
   std::filesystem::path folder;
   /// The axes (including seeds), then the fixed keys of `set` and of the command line, with the
   /// locations of their values.

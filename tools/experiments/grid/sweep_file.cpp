@@ -15,6 +15,7 @@
 #include "framework/core/file.h"
 #include "tools/cli/json_output.h"
 #include "tools/cli/recipe_file.h"
+#include "tools/experiments/trial/dataset_content.h"
 
 namespace precast::tools {
 namespace {
@@ -24,6 +25,8 @@ using nlohmann::ordered_json;
 constexpr const char* kRecipeHash = "recipe_hash";
 constexpr const char* kDatasetBytes = "dataset_bytes";
 constexpr const char* kDatasetNames = "dataset_names";
+constexpr const char* kDatasetFingerprints = "dataset_fingerprints";
+constexpr const char* kDatasetChecksums = "dataset_checksums";
 constexpr const char* kPluginHashes = "plugin_hashes";
 constexpr const char* kChecked = "checked";
 constexpr const char* kCheckedWithGpu = "checked_with_gpu";
@@ -36,7 +39,17 @@ struct Dataset {
   std::string files;
   std::string file_names;  // dataset_names()
   std::optional<std::uintmax_t> bytes;
+  DatasetContent content;  // a member is empty if it is unknown
 };
+
+/// Whether the dataset has other hashes than `facts`, which may lack some of them.
+bool has_other_content(const Dataset& dataset, const ordered_json& facts) {
+  const auto differs = [&](const char* fact, const std::string& now) {
+    return !now.empty() && facts.at(fact).value(dataset.name, now) != now;
+  };
+  return differs(kDatasetFingerprints, dataset.content.fingerprint) ||
+         differs(kDatasetChecksums, dataset.content.checksums);
+}
 
 /// The sweep's datasets, as the sweep or the recipe names them.
 std::vector<Dataset> datasets_of(const Sweep& sweep) {
@@ -45,7 +58,8 @@ std::vector<Dataset> datasets_of(const Sweep& sweep) {
   std::vector<Dataset> datasets;
   const auto add = [&](std::string name, const ConfigNode& files) {
     if (files.kind == ConfigNode::Kind::null) return;
-    datasets.push_back({std::move(name), files.flow(), dataset_names(files), dataset_bytes(files)});
+    datasets.push_back({std::move(name), files.flow(), dataset_names(files), dataset_bytes(files),
+                        dataset_content(files).value_or(DatasetContent{})});
   };
   for (const std::string_view key : kDatasetKeys) {
     const auto axis = std::ranges::find(sweep.axes, key, &SweepAxis::key);
@@ -88,12 +102,16 @@ SweepFile::SweepFile(const Sweep& sweep) : sweep_(sweep), path_(sweep.folder / "
   if (stored.is_object() && stored.contains(kRecipeHash)) facts_ = stored;
   if (!facts_[kChecked].is_array()) facts_[kChecked] = ordered_json::array();
   // Earlier versions did not record all of these.
-  for (const char* key : {kDatasetBytes, kDatasetNames, kPluginHashes})
+  for (const char* key :
+       {kDatasetBytes, kDatasetNames, kDatasetFingerprints, kDatasetChecksums, kPluginHashes})
     if (!facts_[key].is_object()) facts_[key] = ordered_json::object();
   check();
   for (const Dataset& dataset : datasets_of(sweep)) {
     facts_[kDatasetNames][dataset.name] = dataset.file_names;
     if (dataset.bytes) facts_[kDatasetBytes][dataset.name] = *dataset.bytes;
+    const auto& [fingerprint, checksums] = dataset.content;
+    if (!fingerprint.empty()) facts_[kDatasetFingerprints][dataset.name] = fingerprint;
+    if (!checksums.empty()) facts_[kDatasetChecksums][dataset.name] = checksums;
   }
   facts_[kPluginHashes].update(plugins_of(sweep));
   is_written_ = facts_ == stored;
@@ -120,15 +138,17 @@ void SweepFile::check() const {
     if (size == sizes.end()) size = sizes.find(dataset.files);  // as in earlier versions
     const bool same_size = size == sizes.end() || !dataset.bytes || *size == *dataset.bytes;
     const std::string names = facts_.at(kDatasetNames).value(dataset.name, dataset.file_names);
-    if (same_size && names == dataset.file_names) continue;
+    const bool other_content = has_other_content(dataset, facts_);
+    if (same_size && !other_content && names == dataset.file_names) continue;
     const std::string before =
         size == sizes.end() ? "unknown size" : fmt::format("{} bytes", size->dump());
     const std::string now =
         dataset.bytes ? fmt::format("{} bytes", *dataset.bytes) : "unknown size";
     throw ConfigError(fmt::format(
-        "{}: expected the datasets that the results in {} belong to, {} ({}), got {} ({}). Set "
+        "{}: expected the datasets that the results in {} belong to, {} ({}), got {} ({}{}). Set "
         "`folder` to another folder",
-        sweep_.path.string(), sweep_.folder.string(), names, before, dataset.files, now));
+        sweep_.path.string(), sweep_.folder.string(), names, before, dataset.files, now,
+        other_content ? ", other content" : ""));
   }
 }
 

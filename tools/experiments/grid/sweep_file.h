@@ -20,8 +20,8 @@ class SweepFile {
   /// Checks that the recipe, the plug-ins and the datasets have not changed since the file was
   /// written or, if it did not exist, since the constructor read them. Each trial reads the
   /// recipe's file when it starts, so call this before every start.
-  /// @throws ConfigError if the recipe or a plug-in has changed, or a dataset has another name or
-  /// size; IoError if the recipe cannot be read.
+  /// @throws ConfigError if the recipe or a plug-in has changed, or a dataset has another name,
+  /// size or content (dataset_content()); IoError if the recipe cannot be read.
   void check() const;
 
   /// Writes the file if it does not exist or lacks any of these facts. @throws IoError
@@ -30,10 +30,10 @@ class SweepFile {
   /// Discards the recorded checks if they ran in slots with a GPU and `slots` have no GPU, or the
   /// other way round.
   void discard_stale_checks(const std::vector<Slot>& slots);
-  /// Whether a trial with the same settings was checked. @{
+  /// Whether a trial with the same settings was checked.
   [[nodiscard]] bool is_checked(const Trial& trial) const;
+  /// Records that trials were checked, and writes the file. @throws IoError
   void add_checked(const std::vector<const Trial*>& trials);
-  /// @}
 
  private:
   void write();

@@ -11,6 +11,7 @@
 #include "framework/core/file.h"
 #include "tools/cli/json_output.h"
 #include "tools/cli/recipe_file.h"
+#include "tools/experiments/trial/dataset_content.h"
 
 namespace precast::tools {
 namespace {
@@ -20,24 +21,33 @@ using nlohmann::ordered_json;
 constexpr const char* kRecipe = "recipe";
 constexpr const char* kDatasetBytes = "dataset_bytes";
 constexpr const char* kDatasetNames = "dataset_names";
+constexpr const char* kDatasetFingerprints = "dataset_fingerprints";
+constexpr const char* kDatasetChecksums = "dataset_checksums";
 constexpr const char* kPluginHashes = "plugin_hashes";
 /// Facts about files other than the recipe. Each is an object, with a value for each file or key.
-constexpr const char* kFileFacts[] = {kDatasetBytes, kDatasetNames, kPluginHashes};
+constexpr const char* kFileFacts[] = {kDatasetBytes, kDatasetNames, kDatasetFingerprints,
+                                      kDatasetChecksums, kPluginHashes};
 
 bool is_about_files(std::string_view fact) {
   return std::ranges::find(kFileFacts, fact) != std::ranges::end(kFileFacts);
 }
 
-/// Adds the names of the datasets, by key, and their sizes if they are known.
+/// Adds the names of the datasets, by key, and their sizes and hashes if they are known.
 void add_datasets(const Trial& trial, ordered_json& facts) {
   Diagnostics ignored;  // the trial reports mistakes in the recipe
   const ConfigNode recipe = read_recipe_file(trial.recipe, ignored).sections;
-  facts[kDatasetBytes] = facts[kDatasetNames] = ordered_json::object();
+  for (const char* fact : {kDatasetBytes, kDatasetNames, kDatasetFingerprints, kDatasetChecksums})
+    facts[fact] = ordered_json::object();
   for (const std::string_view key : kDatasetKeys) {
     const ConfigNode files = value_of(key, recipe, trial.settings);
     if (files.kind == ConfigNode::Kind::null) continue;
-    facts[kDatasetNames][std::string(key)] = dataset_names(files);
-    if (const auto bytes = dataset_bytes(files)) facts[kDatasetBytes][std::string(key)] = *bytes;
+    const std::string name(key);
+    facts[kDatasetNames][name] = dataset_names(files);
+    if (const auto bytes = dataset_bytes(files)) facts[kDatasetBytes][name] = *bytes;
+    const auto content = dataset_content(files);
+    if (!content) continue;
+    facts[kDatasetFingerprints][name] = content->fingerprint;
+    if (!content->checksums.empty()) facts[kDatasetChecksums][name] = content->checksums;
   }
 }
 
@@ -51,9 +61,9 @@ ordered_json facts_of(const Trial& trial) {
   return facts;
 }
 
-/// Describes the first dataset with another name or size, or the first plug-in with other contents;
-/// empty if there is none. A file in another folder is the same dataset. Earlier versions did not
-/// record these facts.
+/// Describes the first dataset with another name, size or content, or the first plug-in with other
+/// contents; empty if there is none. A file in another folder is the same dataset. Earlier versions
+/// did not record all of these facts.
 std::string changed_file(const ordered_json& before, const ordered_json& now) {
   for (const char* fact : kFileFacts) {
     if (!before.contains(fact)) continue;

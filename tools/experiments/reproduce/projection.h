@@ -26,14 +26,14 @@ struct ProjectedRow {
 /// Computes the training time of a row. @param train_images the size of the training set, before
 /// data.subset and data.repeats of the row. @param cost the JSON of `bench step --model-cost` for
 /// one card. @throws ConfigError if the row has a data.filter, because the number of samples that
-/// it selects is not known, or a data.subset that goes beyond `train_images` samples.
+/// it selects is not known, or an invalid data.subset, such as one beyond `train_images` samples.
 [[nodiscard]] ProjectedRow project_row(const TableRow& row, std::int64_t train_images,
                                        const nlohmann::ordered_json& cost);
 
 /// Runs `program bench step RECIPE --model-cost` for each row, and writes the details of each row
 /// to `<folder>/projection/<row>.json`. @param settings settings for all rows, applied after a
-/// row's own. @throws ConfigError if the command fails for a row, or the table does not give the
-/// number of training images.
+/// row's own. @throws ConfigError if the command fails for a row, `card` is not the name of one
+/// card, or the table does not give the number of training images.
 [[nodiscard]] std::vector<ProjectedRow> project_rows(const ResultTable& table,
                                                      const std::vector<const TableRow*>& rows,
                                                      const std::vector<Setting>& settings,

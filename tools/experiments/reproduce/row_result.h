@@ -20,13 +20,13 @@ struct SeedRun {
   std::int64_t seed = 0;
   Trial trial;
   TrialStatus status = TrialStatus::waiting;
-  /// summary.json; null unless the trial is done.
+  /// The result of read_summary(); null unless the trial is done.
   nlohmann::ordered_json summary;
   /// run.json: machine, dataset, batch; empty before the run has begun.
   nlohmann::ordered_json facts;
   /// Whether its folder contains report.html, which a run writes when it ends.
   bool has_report = false;
-  /// Accuracy after each epoch evaluated so far.
+  /// The accuracy after each epoch that has been evaluated so far.
   std::vector<CurvePoint> curve;
 };
 

@@ -96,8 +96,8 @@ std::vector<LinePoint> points_of(const std::vector<CurvePoint>& curve, double Cu
   return line;
 }
 
-/// Accuracy over epochs or minutes, one line per row. Published curves are dashed, in the colour of
-/// their row.
+/// Accuracy over epochs or minutes: for each row, a line of its first seed. Published curves are
+/// dashed, in the colour of their row.
 std::string curve_chart(const ResultTable& table, const std::vector<RowResult>& results,
                         const std::string& model, double CurvePoint::*x, const char* label) {
   LineChart chart{.title = fmt::format("{}: top-1 over {}", model, label),

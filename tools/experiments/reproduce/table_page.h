@@ -8,9 +8,10 @@
 
 namespace precast::tools {
 
-/// The table as an HTML page. For each model a chart shows accuracy over training time, for precast
-/// and for the published figures. Below are the table, the accuracy after each epoch, differences
-/// and sources. The page is self-contained and has no scripts.
+/// The table as an HTML page. For each model, a chart shows accuracy over the minutes of training
+/// and evaluation, for precast and for the published figures. Below are the table, the accuracy
+/// after each epoch, differences, other systems and sources. The page is self-contained and has no
+/// scripts.
 [[nodiscard]] std::string table_page(const ResultTable& table,
                                      const std::vector<RowResult>& results);
 

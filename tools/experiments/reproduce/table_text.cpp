@@ -124,6 +124,10 @@ ordered_json row_json(const ResultTable& table, const RowResult& result) {
   return row;
 }
 
+bool has_started(const SeedRun& run) {
+  return !run.facts.empty();
+}
+
 }  // namespace
 
 std::string markdown_cell(std::string_view text) {
@@ -155,8 +159,7 @@ std::string minutes_text(const std::optional<double>& minutes) {
 
 std::vector<std::string> differences(const ResultTable& table, const RowResult& result) {
   std::vector<std::string> lines;
-  const auto begun = std::find_if(result.runs.begin(), result.runs.end(),
-                                  [](const SeedRun& run) { return !run.facts.empty(); });
+  const auto begun = std::ranges::find_if(result.runs, has_started);
   if (begun == result.runs.end()) return lines;
   const std::string ours = hardware_of(begun->facts);
   const std::string theirs = result.row->compared_with().hardware;
@@ -180,9 +183,8 @@ std::vector<Difference> joined_differences(const ResultTable& table,
   std::map<std::string, std::vector<std::string>> rows_of;
   std::size_t rows = 0;
   for (const RowResult& result : results) {
-    const std::vector<std::string> own = differences(table, result);
-    if (!own.empty()) ++rows;
-    for (const std::string& line : own) {
+    if (std::ranges::any_of(result.runs, has_started)) ++rows;
+    for (const std::string& line : differences(table, result)) {
       if (!rows_of.contains(line)) lines.push_back(line);
       rows_of[line].push_back(result.row->id);
     }

@@ -32,7 +32,8 @@ inline constexpr const char* kNoFigure = "-";
 [[nodiscard]] std::vector<std::string> differences(const ResultTable& table,
                                                    const RowResult& result);
 
-/// A line of differences(), and the rows to which it applies: their names, or `all rows`.
+/// A line of differences(), and the rows to which it applies: their names, or `all rows` if at
+/// least two rows have started and the line applies to all of these.
 struct Difference {
   std::string rows;
   std::string line;

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <system_error>
 
+#include "framework/core/dump_json.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/format.h"
@@ -70,7 +71,7 @@ Journal::~Journal() {
 }
 
 void Journal::append(const ordered_json& record) {
-  std::string line = record.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  std::string line = dump_json(record) + "\n";
   FileOps& ops = posix_file_ops();
   while (!line.empty()) {
     const auto written = retry_on_eintr([&] { return ops.write(fd_, line.data(), line.size()); });

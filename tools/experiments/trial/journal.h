@@ -59,7 +59,7 @@ enum class TrialStatus {
 /// The state of one trial according to the records.
 struct TrialState {
   TrialStatus status = TrialStatus::waiting;
-  /// Number of processes started so far.
+  /// Number of recorded starts.
   int starts = 0;
   /// Number of processes that failed for a reason that may be temporary.
   int failures = 0;
@@ -73,7 +73,7 @@ struct TrialState {
   /// Time of the last start in Unix seconds; 0 if its end is recorded, or if the trial was never
   /// started.
   double open_since = 0;
-  /// summary.json of a finished trial.
+  /// The result of read_summary() for a finished trial.
   nlohmann::ordered_json figures;
 
   void apply(const nlohmann::ordered_json& record);

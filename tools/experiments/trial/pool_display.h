@@ -36,8 +36,9 @@ struct PoolLoad {
 /// running trial, which are redrawn; elsewhere as one line for each start and end. Not thread-safe.
 class PoolDisplay : public PoolWatcher {
  public:
-  /// Keeps references to the trials and `states`. @param metric a figure of summary.json, shown for
-  /// trials that are done.
+  /// Keeps references to the trials and `states`. @param metric the name of a result, such as
+  /// `top_1`. It is shown from summary.json when a trial is done and, on a terminal, from the last
+  /// epoch in the log while a trial runs (top_1 if the log does not contain it).
   PoolDisplay(std::span<const Trial> trials, const std::map<std::string, TrialState>& states,
               std::size_t slots, std::string metric);
   ~PoolDisplay() override;

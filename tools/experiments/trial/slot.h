@@ -7,14 +7,14 @@
 
 namespace precast::tools {
 
-/// A device and a set of cores that run one trial at a time.
+/// A part of this host on which one trial runs at a time: GPUs, or none, and cores.
 struct Slot {
   /// make_slots(): `gpu0`, `cpu`; if several slots share the device, followed by the slot's number:
   /// `gpu0.1`. partition_into_slots(): `part0`, `part1` ...
   std::string name;
   /// The value of CUDA_VISIBLE_DEVICES; empty: no GPU.
   std::string gpu;
-  /// The processors, numbered as in sched_setaffinity, to which its process is bound.
+  /// The processors, numbered as in sched_setaffinity, to which the slot's process is bound.
   std::vector<int> cores;
 };
 

@@ -79,12 +79,12 @@ class PoolWatcher {
   virtual std::optional<std::string> trial_to_resume() { return std::nullopt; }
 };
 
-/// Runs trials in slots, in the given order, until each has a result. It records every start and
-/// end in a journal. If the pool is killed and restarted, it therefore continues where it stopped,
-/// without running a trial twice or losing a result. It adds two files to the run folder of each
-/// trial: `output`, with everything that the trial prints, and `lock`, which prevents two pools
-/// from running the same trial. If a run finished while no pool was running, its result is taken
-/// from its summary.json.
+/// Runs trials in slots, in the given order, until no trial has the status `waiting`. It records
+/// every start and end in a journal. If the pool is killed and restarted, it therefore continues
+/// where it stopped, without running a trial twice or losing a result. It adds two files to the run
+/// folder of each trial: `output`, with everything that the trial prints, and `lock`, which
+/// prevents two pools from running the same trial. If a run finished while no pool was running, its
+/// result is taken from its summary.json.
 ///
 /// SIGTERM, SIGINT, SIGHUP (unless it is ignored, as under nohup) and SIGUSR1 make the trials save
 /// and end; a second SIGINT kills them. Only one pool may run in a process at a time, and it must

@@ -14,8 +14,9 @@ namespace precast::tools {
 
 /// How a process has ended.
 struct ProcessEnd {
+  /// 128 + N if signal N killed the process.
   int exit_code = 0;
-  /// The signal that killed it; 0: none.
+  /// The signal that killed the process; 0: none.
   int signal = 0;
   double seconds = 0;
   /// User and system time of the process and of the children it waited for.

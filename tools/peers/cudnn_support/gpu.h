@@ -109,9 +109,9 @@ class Stopwatch {
     return 1000.0 * static_cast<double>(ms) / runs;
   }
 
-  /// The median time of a run in windows of about 2 ms each, in microseconds, after two warm-up
-  /// runs. If the second warm-up run needs more than three times `best_us`, returns its time at
-  /// once.
+  /// The median, over five windows of about 2 ms (at most 40 runs), of the mean time of a run in
+  /// microseconds, after two warm-up runs. If the second warm-up run needs more than three times
+  /// `best_us`, returns its time at once.
   template <typename Enqueue>
   double median_us(double best_us, const Enqueue& enqueue) {
     mean_us(1, enqueue);

@@ -16,7 +16,7 @@ struct Layer {
   int inner;
 };
 
-/// Ordered from the largest feature maps, whose convolutions take longest, to the smallest.
+/// Ordered from the largest feature maps to the smallest.
 constexpr std::array kLayers = {
     Layer{{64, 64, 1, 1, 56}, 1, 0},     Layer{{256, 64, 1, 1, 56}, 2, 0},
     Layer{{64, 64, 3, 1, 56}, 3, 3},     Layer{{64, 256, 1, 1, 56}, 4, 3},  // 1 projection

@@ -30,8 +30,9 @@ def find_device(name):
 
 
 def add_blurpool(model):
-    """Applies the [1,2,1] x [1,2,1] / 16 filter before strided convolutions, with a hook and a buffer that is not
-    saved: state_dict() keeps torchvision's names, and the filter is on the model's device."""
+    """Applies the [1,2,1] x [1,2,1] / 16 filter before strided convolutions with at least 16 input channels, with a
+    hook and a buffer that is not saved: state_dict() keeps torchvision's names, and the filter is on the model's
+    device."""
     row = torch.tensor([1.0, 2.0, 1.0])
     kernel = torch.outer(row, row) / 16
 

@@ -1,4 +1,4 @@
-"""Datasets of twin_train.py. Each yields batches of normalised images on the device, [N, 3, H, W]."""
+"""Datasets of twin_train.py. Each yields batches on the device: normalised images [N, 3, H, W], and labels [N]."""
 
 import math
 import random

@@ -2,10 +2,11 @@
 """Times the training step of `precast bench step --data device` in plain Python; prints JSON.
 
 The step uses torch as most users do, eager or with --compile: torchvision's model with weights from seed 0,
-one batch from seed 0 that stays on the device in the step's precision, torch.optim.SGD in its default
-implementation, and on a GPU autocast, GradScaler, channels_last and cudnn.benchmark. Losses of eager steps equal
-precast's, so both compute the same. Compilation and the first steps are part of `warmup_seconds`, not of the timed
-windows. Exit code 6 if --device requests a GPU that torch cannot use.
+one batch from seed 0 that stays on the device (on a GPU, in the step's precision), torch.optim.SGD in its default
+implementation, autocast for fp16 and bf16, GradScaler for fp16, channels_last and cudnn.benchmark. bench_step.py
+compares the losses of eager steps with precast's, to check that both compute the same. Compilation and the first
+steps are part of `warmup_seconds`, not of the timed windows. Exit code 6 if --device requests a GPU that torch cannot
+use.
 """
 
 import argparse

@@ -24,7 +24,8 @@ struct LineSeries {
   /// Whether to draw a step line without dots, as for a resolution: each value stays until the next
   /// point.
   bool steps = false;
-  /// One of many background lines: thin and pale, without dots and not in the legend.
+  /// One of many background lines: thin and pale, without dots (unless it is a single point) and
+  /// not in the legend.
   bool faint = false;
   /// The lower and upper limits of a band around the line, such as an interval over seeds: one
   /// value for each point, or both empty.

@@ -16,16 +16,16 @@ struct ParallelAxis {
 };
 
 struct ParallelLine {
-  /// For the tooltip: the trial's id.
+  /// The first line of the tooltip.
   std::string label{};
   /// One value per axis. NaN: a gap in the line.
   std::vector<double> values{};
-  /// Drawn on top and thicker: the best trial.
+  /// Whether to draw it on top and thicker, as for the best combination.
   bool emphasised = false;
 };
 
-/// Trials and their settings: one line per trial, and one axis per setting. The last axis is the
-/// result and determines the colour of the lines: bright for large values.
+/// Combinations of settings and their results: one line per combination, and one axis per setting.
+/// The last axis is the result and determines the colour of the lines: bright for large values.
 struct ParallelCoordinates {
   std::string title{};
   std::vector<ParallelAxis> axes{};

@@ -6,6 +6,8 @@
 #include <array>
 #include <cmath>
 
+#include "framework/core/utf8.h"
+
 namespace precast::tools {
 namespace {
 
@@ -19,7 +21,7 @@ std::size_t character_length(std::string_view text) {
                                                            : 0;
   if (length > text.size()) return 0;
   for (std::size_t i = 1; i < length; ++i)
-    if ((static_cast<unsigned char>(text[i]) & 0xC0) != 0x80) return 0;
+    if (!continues_character(text[i])) return 0;
   return length;
 }
 
@@ -103,9 +105,7 @@ std::string scale_text_colour(double share) {
 }
 
 double text_width(std::string_view text) {
-  const auto characters = std::ranges::count_if(
-      text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
-  return 6.6 * static_cast<double>(characters);
+  return 6.6 * static_cast<double>(count_characters(text));
 }
 
 std::string svg_head(const std::string& title, double width, double height) {

@@ -148,6 +148,20 @@ TEST(PickleReader, CountsTheSizesOfTensors) {
   EXPECT_THAT(repeated(16'000), Names(2000000));
 }
 
+TEST(PickleReader, RefusesTensorsWithANegativeOrConjugateBit) {
+  const auto with_metadata = [](const std::string& metadata) {
+    return problem(
+        "\x80\x02"
+        "ctorch._utils\n_rebuild_tensor_v2\n((U\x07storagectorch\nFloatStorage\nU\001"s +
+        "0U\3cpuK\1tQK\0(K\1t(K\1t\x89}"s + metadata + "tR.");
+  };
+  for (const char* accepted : {"", "N", "}", "}(u", "}U\5other\x88s"})
+    EXPECT_EQ(with_metadata(accepted), "accepted") << accepted;
+  EXPECT_THAT(with_metadata("}U\3neg\x88s"), Names("neg", ".resolve_neg()"));
+  EXPECT_THAT(with_metadata("}(U\5other\x88U\4conj\x88u"), Names("conj", ".resolve_conj()"));
+  EXPECT_THAT(with_metadata("K\1"), Names("dict", "metadata"));
+}
+
 TEST(PickleReader, SharesInsteadOfCopying) {
   // Thirty levels; each contains the previous level twice. Copying them would give 2^30 leaves.
   std::string pickle = "\x80\x02)q\0"s;

@@ -28,8 +28,9 @@ namespace precast::test {
 [[nodiscard]] std::vector<std::byte> golden_file(const std::string& name);
 [[nodiscard]] std::vector<std::string> golden_names();
 
-/// Writes a file like torch.save of a dict with a dict of one tensor under each key: `w`, one
-/// float32, whose bytes are all `a` under the first key, `b` under the second, and so on.
+/// Writes a file in the format of torch.save. It contains a dict in which the value of each of
+/// `keys` is a dict with one tensor `w` of one float32. The four bytes of `w` are `a` for the first
+/// key, `b` for the second, and so on.
 void write_training_checkpoint(const std::filesystem::path& path,
                                const std::vector<std::string>& keys);
 
@@ -39,7 +40,8 @@ void expect_refused_at_every_cut(
     const std::function<std::string(std::span<const std::byte>)>& parse);
 
 /// Calls `parse` on copies of `file` with one byte changed, for every byte and several changes.
-/// Each must give a CheckpointError or, if `intact` is not empty, a result equal to `intact`.
+/// At least one call must throw a CheckpointError. All others must return a result that is equal to
+/// `intact`, or any result if `intact` is empty.
 void expect_refused_or_intact(std::span<const std::byte> file, const std::string& intact,
                               const std::function<std::string(std::span<const std::byte>)>& parse);
 

@@ -235,10 +235,7 @@ TEST_F(SchemaTest, PutsThePrefixBeforeTheOptionsOfOnePart) {
   const ConfigNode map = parse_yaml("decay: 2\nspeed: 1\n", "r.yaml", diagnostics);
   part.apply(map, diagnostics, "methods[1].ema");
   part.apply(ConfigNode{}, diagnostics, "methods[1].ema");
-  ConfigNode scalar;
-  scalar.kind = ConfigNode::Kind::scalar;
-  scalar.scalar = "5";
-  part.apply(scalar, diagnostics, "methods[1].ema");
+  part.apply(ConfigNode::from_text("5"), diagnostics, "methods[1].ema");
   EXPECT_THAT(diagnostics.errors(), ElementsAre(Names("methods[1].ema.decay", "<= 1", "'2'"),
                                                 Names("methods[1].ema.speed", "decay"),
                                                 Names("methods[1].ema", "map", "'5'")));
@@ -254,6 +251,19 @@ TEST(Schema, ReportsRequiredKeysThatAreMissing) {
   schema.apply(parse_yaml("data: {val_dataset: x}\n", "r.yaml", diagnostics), diagnostics);
   schema.check_required({"r.yaml", 0, 0}, diagnostics);
   EXPECT_THAT(diagnostics.errors(), ElementsAre(Names("r.yaml", "data.train_dataset", ".beton")));
+}
+
+TEST(Schema, AWrongValueUnderAnotherNameLeavesTheKeyGiven) {
+  std::int64_t samples = 0;
+  Schema schema;
+  schema.add("data.samples", &samples, "Their number.").required();
+  schema.add_alias("data.size", "data.samples");
+  Diagnostics diagnostics;
+  schema.apply(parse_yaml("data: {samples: 3}\n", "r.yaml", diagnostics), diagnostics);
+  schema.apply({"data.size", ConfigNode::from_text("many", {"command line", 0, 0})}, diagnostics);
+  schema.check_required({"r.yaml", 0, 0}, diagnostics);
+  EXPECT_THAT(diagnostics.errors(), ElementsAre(Names("command line", "integer", "'many'")));
+  EXPECT_EQ(samples, 3);
 }
 
 TEST(Schema, RefusesAKeyTwice) {

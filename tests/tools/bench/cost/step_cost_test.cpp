@@ -229,7 +229,8 @@ TEST(FusedCostTest, ANormTheAdditionAndReluAreOneOpOfThreeKernels) {
   EXPECT_DOUBLE_EQ(bytes_between_products(fused(block())), norm_bytes(false) + norm_bytes(true) +
                                                                norm_gradient_bytes(true) +
                                                                norm_gradient_bytes(false));
-  // Each of the four norms needs two more kernels; five other kernels are no longer needed.
+  // Each of the two norms and of their gradients needs two more kernels; five other kernels are no
+  // longer needed.
   EXPECT_EQ(after.launches, before.launches + 4 * 2 - 5);
 }
 

@@ -53,7 +53,7 @@ TEST(InCohortsTest, TrialsThatLoadTheSameFollowOneAnother) {
                                "lr3_seed1"));
 }
 
-/// A program that counts its starts in `starts` and runs `then`.
+/// A program that appends its arguments to the file `starts` and runs `then`.
 std::filesystem::path make_program(const test::TemporaryFolder& folder, const std::string& then) {
   const std::filesystem::path program = folder / "program";
   std::ofstream(program) << "#!/bin/sh\necho \"$@\" >>" << (folder / "starts").string() << '\n'

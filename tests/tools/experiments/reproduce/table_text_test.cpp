@@ -135,6 +135,18 @@ TEST_F(TableTextTest, ADifferenceOfSeveralRowsIsListedOnce) {
   EXPECT_EQ(test::occurrences(table_markdown(table_, results), "lr.lr=0.1"), 1);
 }
 
+TEST_F(TableTextTest, ADifferenceThatOneStartedRowLacksIsNotOneOfAllRows) {
+  auto results = collect_results(rows_, states_);
+  results[0].runs[0].facts = {{"device", "EPYC"}, {"processor", "EPYC"}, {"cores", 2}};
+  results[1].runs[0].facts = {{"train_images", 60000}};
+  results[1].runs[0].trial.settings.clear();
+  results.push_back(results[0]);
+  ASSERT_TRUE(differences(table_, results[1]).empty());
+  const auto joined = joined_differences(table_, results);
+  ASSERT_FALSE(joined.empty());
+  for (const auto& [rows, line] : joined) EXPECT_EQ(rows, "a, a");
+}
+
 TEST_F(TableTextTest, NamesDoNotBreakTheTableOfMarkdown) {
   table_.title = "A|B";
   table_.rows[0].model = "Net|18\nwide";

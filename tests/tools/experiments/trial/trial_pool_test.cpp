@@ -1,4 +1,4 @@
-// Tests the pool with programs that end in every possible way (tests/support/fake_train).
+// Tests the pool with a program that can end in many ways (tests/support/fake_train).
 #include "tools/experiments/trial/trial_pool.h"
 
 #include <gmock/gmock.h>
@@ -252,7 +252,7 @@ TEST_F(TrialPoolTest, ASecondInterruptKillsAllRemainingProcesses) {
 TEST_F(TrialPoolTest, AnUnwritableJournalStopsThePoolAndAnInterruptThenKills) {
   add("a", "deaf+done");
   add("b", "epochs:4");
-  // Longer than all files of the trials, so that the limit below affects only the journal.
+  // The journal is longer than all files of the trials, so that the limit below affects only it.
   std::ofstream(folder_ / "results.jsonl") << "{\"event\": \"" << std::string(5000, 'x') << "\"}\n";
   const auto old_limit_handler = std::signal(SIGXFSZ, SIG_IGN);
   // Interrupts may still arrive after the pool has ended.
