@@ -7,6 +7,7 @@
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/relu.h>
 #include <ATen/ops/upsample_nearest2d.h>
+#include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <torch/nn/modules/dropout.h>
 #include <torch/nn/modules/linear.h>
@@ -30,6 +31,8 @@ namespace {
 
 using at::Tensor;
 
+constexpr const char* kLayersKey = "model.params.layers";
+
 /// The shape of the values that flow from one layer to the next.
 struct LayerShape {
   /// Number of channels; after flatten, number of features.
@@ -48,18 +51,32 @@ struct LayerShape {
 
 /// Layers in sequence. Layers that are modules are submodules, named by their indices.
 struct Chain : torch::nn::Module {
-  Tensor forward(Tensor x) {
-    for (const auto& step : steps) x = step(x);
-    return x;
+  Tensor forward(const Tensor& input) {
+    try {
+      Tensor x = input;
+      for (const auto& step : steps) x = step(x);
+      return x;
+    } catch (const c10::Error&) {
+      if (explain_failure) explain_failure(input);
+      throw;
+    }
   }
   std::vector<std::function<Tensor(const Tensor&)>> steps;
+  /// Called with the input if a layer fails on it: throws an error that names the layer, or returns
+  /// if it cannot.
+  std::function<void(const Tensor&)> explain_failure;
   /// The last step, if it is a norm.
   detail::BatchNorm2d last_norm = nullptr;
 };
 
 struct Residual : torch::nn::Module {
   Tensor forward(const Tensor& x) {
-    return layers->forward(x) + (shortcut != nullptr ? shortcut->forward(x) : x);
+    const Tensor y = layers->forward(x);
+    const Tensor other = shortcut != nullptr ? shortcut->forward(x) : x;
+    // Otherwise, an image of 1 x 1 px would be broadcast.
+    TORCH_CHECK(y.sizes() == other.sizes(), "residual: expected outputs of shape ", other.sizes(),
+                ", got ", y.sizes());
+    return y + other;
   }
   std::shared_ptr<Chain> layers;
   std::shared_ptr<Chain> shortcut;
@@ -80,7 +97,9 @@ struct Entry {
 
 class Builder {
  public:
-  Builder(const ModelSpec& spec, bool reads_arrays) : spec_(spec), reads_arrays_(reads_arrays) {}
+  /// @param image_size_px side of the images, for messages; 0: unknown.
+  Builder(const ModelSpec& spec, bool reads_arrays, std::int64_t image_size_px)
+      : spec_(spec), reads_arrays_(reads_arrays), image_size_px_(image_size_px) {}
 
   std::shared_ptr<Chain> chain(const ConfigNode& list, const std::string& key, LayerShape& shape) {
     if (list.kind != ConfigNode::Kind::list || list.items.empty())
@@ -158,14 +177,19 @@ class Builder {
     step(entry, [module](const Tensor& x) mutable { return module->forward(x); });
   }
   /// Updates the side of the images for a convolution or a pool with this window.
-  static void update_side(const Entry& entry, std::int64_t kernel, std::int64_t stride,
-                          std::int64_t padding) {
+  void update_side(const Entry& entry, std::int64_t kernel, std::int64_t stride,
+                   std::int64_t padding) const {
     if (entry.shape.side == 0) return;
     if (entry.shape.side + 2 * padding < kernel)
       fail(entry.node.origin, entry.key,
-           fmt::format("expected images of at least {} px, got {}", kernel - 2 * padding,
-                       entry.shape.text()));
+           fmt::format("expected images of at least {} px, got {}{}", kernel - 2 * padding,
+                       entry.shape.text(), for_images()));
     entry.shape.side = (entry.shape.side + 2 * padding - kernel) / stride + 1;
+  }
+
+  /// The end of a message about a shape that depends on the size of the images.
+  [[nodiscard]] std::string for_images() const {
+    return image_size_px_ == 0 ? "" : fmt::format(" (for images of {} px)", image_size_px_);
   }
 
   void add_conv(const Entry& entry) {
@@ -326,9 +350,10 @@ class Builder {
           "shortcut", chain(shortcut, entry.key + ".shortcut", shortcut_shape));
     if (!(shortcut_shape == entry.shape))
       fail(entry.node.origin, entry.key,
-           fmt::format("expected {} at the end of layers, as at the end of the shortcut, got {}. A "
-                       "shortcut such as [conv: {{out: {}, kernel: 1}}] can change the shape",
-                       shortcut_shape.text(), entry.shape.text(), entry.shape.channels));
+           fmt::format("expected {} at the end of layers, as at the end of the shortcut, got {}{}. "
+                       "A shortcut such as [conv: {{out: {}, kernel: 1}}] can change the shape",
+                       shortcut_shape.text(), entry.shape.text(), for_images(),
+                       entry.shape.channels));
     entry.chain.register_module(entry.index, residual);
     step(entry, [residual](const Tensor& x) { return residual->forward(x); });
   }
@@ -336,6 +361,7 @@ class Builder {
   const ModelSpec& spec_;
   /// Whether the input is an array (DescribedOptions::features).
   bool reads_arrays_;
+  std::int64_t image_size_px_;
 };
 
 std::span<const Builder::LayerType> Builder::layer_types() {
@@ -356,6 +382,17 @@ std::span<const Builder::LayerType> Builder::layer_types() {
       {"residual", &Builder::add_residual},
   };
   return kLayers;
+}
+
+/// Builds the layers again for the size of these images, because libtorch's error does not name the
+/// layer. @throws ConfigError with the position of the layer that does not work on them. Returns if
+/// there is none: the failure has another reason.
+void explain_failure(ModelSpec spec, const ConfigNode& layers, const Tensor& images) {
+  if (images.dim() != 4 || images.size(2) != images.size(3)) return;
+  spec.batch_norm_ranks = nullptr;
+  LayerShape shape{.channels = spec.in_channels, .side = images.size(2)};
+  static_cast<void>(
+      Builder(spec, /*reads_arrays=*/false, shape.side).chain(layers, kLayersKey, shape));
 }
 
 }  // namespace
@@ -379,10 +416,14 @@ std::unique_ptr<Model> make_described(const ModelSpec& spec, const DescribedOpti
   shape.side = options.image_size;
   if (options.features > 0) shape = {.channels = options.features, .flat = true};
   const std::shared_ptr<Chain> chain =
-      Builder(spec, options.features > 0).chain(options.layers, "model.params.layers", shape);
+      Builder(spec, options.features > 0, shape.side).chain(options.layers, kLayersKey, shape);
   if (options.features > 0) {
     chain->steps.insert(chain->steps.begin(),
                         [](const Tensor& x) { return x.to(at::kFloat).flatten(1); });
+  } else {
+    chain->explain_failure = [spec, layers = options.layers](const Tensor& images) {
+      explain_failure(spec, layers, images);
+    };
   }
   // Until the dataset has been read, num_classes is 1, and any number of outputs is accepted.
   const bool is_known = spec.num_classes > 1;
@@ -390,7 +431,7 @@ std::unique_ptr<Model> make_described(const ModelSpec& spec, const DescribedOpti
   const std::string number = is_known ? fmt::format("{} ", spec.num_classes) : "";
   if (spec.targets == TargetKind::class_mask) {
     if (shape.flat || has_wrong_size)
-      Builder::fail(options.layers.items.back().origin, "model.params.layers",
+      Builder::fail(options.layers.items.back().origin, kLayersKey,
                     fmt::format("expected {}channels at the end, one per class, got {}. End with "
                                 "`conv: {{out: 0}}`",
                                 number, shape.text()));
@@ -400,7 +441,7 @@ std::unique_ptr<Model> make_described(const ModelSpec& spec, const DescribedOpti
     // targets.
   } else if (!shape.flat || has_wrong_size) {
     Builder::fail(
-        options.layers.items.back().origin, "model.params.layers",
+        options.layers.items.back().origin, kLayersKey,
         fmt::format("expected {}features at the end, one per {}, got {}. End with {}", number,
                     spec.targets == TargetKind::values ? "value of a target" : "class",
                     shape.text(), shape.flat ? "linear" : "global_avg_pool, flatten, linear"));

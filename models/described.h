@@ -47,6 +47,7 @@ struct DescribedOptions {
 /// because 1 is also the value before the dataset has been read.
 /// @throws ConfigError with the position of the layer if a layer is unknown, its options are wrong,
 /// or shapes do not match; also for `num_classes` below 1, and if `layers` is not a list or empty.
+/// forward() throws it as well, if a layer does not work on images of this size.
 [[nodiscard]] std::unique_ptr<Model> make_described(const ModelSpec& spec,
                                                     const DescribedOptions& options);
 

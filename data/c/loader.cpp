@@ -103,7 +103,9 @@ void Options::options(Schema& schema) {
            "memory in MiB for the JPEG index; -1: a sixteenth of the memory limit")
       .min(-1)
       .max(1e9);
-  schema.add("cache_mb", &cache_mb, "cache for dataset pages in MiB, with in_memory 0")
+  schema
+      .add("cache_mb", &cache_mb,
+           "cache for dataset pages in MiB, if the dataset was opened with in_memory: 0")
       .min(1)
       .max(1e9);
 }
@@ -124,7 +126,8 @@ void Options::read_order(Diagnostics& diagnostics) {
 void Options::check(const Schema& schema, bool mapped, Diagnostics& diagnostics) const {
   if (mapped && schema.given("cache_mb")) {
     schema.report_unread(
-        "cache_mb", "it has no effect with a mapped dataset, only with in_memory: 0", diagnostics);
+        "cache_mb", "it has no effect with this dataset, only with one opened with in_memory: 0",
+        diagnostics);
   }
   if (samples.name != "quasi_random" && schema.given("shuffle_window_mb")) {
     schema.report_unread(

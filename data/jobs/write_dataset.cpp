@@ -263,8 +263,9 @@ class EncodeQueue {
       }
       if (encoders.finder) encoders.finder->find(out.values[indexed_field_], out.checkpoints);
     } catch (const Error& error) {
-      if (!skips_ || error.exit_code() != ExitCode::dataset_invalid)
+      if (error.exit_code() != ExitCode::dataset_invalid)
         throw with_sample_name(error, out.index, name);
+      if (!skips_) throw DamagedSample(with_sample_name(error, out.index, name).what());
       out.skipped = {out.index, std::move(name), error.what()};
     }
   }
@@ -359,6 +360,7 @@ void lay_out(EncodeQueue& queue, std::uint64_t num_samples, const SampleProvider
 }  // namespace
 
 Cancelled::~Cancelled() = default;
+DamagedSample::~DamagedSample() = default;
 
 CorruptPolicy corrupt_policy(std::string_view name) {
   if (name == "fail") return CorruptPolicy::fail;

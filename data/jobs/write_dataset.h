@@ -45,6 +45,13 @@ struct WriteOptions {
   FileOps* ops = &posix_file_ops();
 };
 
+/// A damaged sample aborted the writing; CorruptPolicy::skip would have left it out.
+class PRECAST_API DamagedSample : public Error {
+ public:
+  explicit DamagedSample(const std::string& message) : Error(message, ExitCode::dataset_invalid) {}
+  ~DamagedSample() override;
+};
+
 /// A damaged sample that was left out of the file.
 struct SkippedSample {
   /// The index that was passed to the provider.
@@ -91,12 +98,13 @@ using SampleProvider = std::function<Sample(std::uint64_t i)>;
 /// plus one sample. The calling thread lays out the samples in order, so the file and its index are
 /// byte-identical for any number of workers. The index of an older file is removed before the new
 /// file becomes visible; the new index becomes visible after it.
-/// @throws the first error in file order, with the sample's index and name; DataError if all
-/// samples are damaged; ConfigError for an index without an image field, and for fewer than 1
-/// worker; the errors of BetonWriter; IoError; Cancelled; DeviceError if a worker cannot be
-/// started. After any of these errors, no new file and no temporary file is left, with one
-/// exception: if only a step after the dataset's rename failed (the removal of an older FILE.sum,
-/// or the sync and rename of the index), the complete dataset stays, without an index.
+/// @throws the first error in file order, with the sample's index and name (DamagedSample for a
+/// damaged sample); DataError if all samples are damaged; ConfigError for an index without an image
+/// field, and for fewer than 1 worker; the errors of BetonWriter; IoError; Cancelled; DeviceError
+/// if a worker cannot be started. After any of these errors, no new file and no temporary file is
+/// left, with one exception: if only a step after the dataset's rename failed (the removal of an
+/// older FILE.sum, or the sync and rename of the index), the complete dataset stays, without an
+/// index.
 PRECAST_API WriteSummary write_dataset(const std::filesystem::path& path,
                                        const std::vector<FieldPlan>& fields,
                                        std::uint64_t num_samples, const SampleProvider& provider,

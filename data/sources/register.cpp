@@ -47,7 +47,8 @@ void register_sources(SourceRegistry& sources) {
               is_webdataset, open_webdataset);
   sources.add("folder",
               "a folder with one subfolder of images (JPEG, PNG, WebP) per class, or a folder of "
-              "images with --labels",
+              "images with --labels, or of images all named like n01440764_10026.JPEG, whose class "
+              "is n01440764",
               is_folder, open_folder);
   sources.add("idx", "the images file of an IDX pair (MNIST family), plain or .gz", is_idx,
               open_idx);

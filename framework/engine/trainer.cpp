@@ -392,8 +392,9 @@ void Trainer::tick() {
 }
 
 std::string Trainer::progress_text() const {
-  return fmt::format("epoch {} of {}, step {} of {}", std::min(state_.epoch + 1, plan_.epochs),
-                     plan_.epochs, state_.step, plan_.steps_per_epoch);
+  if (state_.epoch >= plan_.epochs) return fmt::format("all {} epochs are done", plan_.epochs);
+  return fmt::format("epoch {} of {}, step {} of {}", state_.epoch + 1, plan_.epochs, state_.step,
+                     plan_.steps_per_epoch);
 }
 
 }  // namespace precast::engine

@@ -8,6 +8,7 @@
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/norm.h>
 #include <ATen/ops/tensor.h>
+#include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -190,6 +191,32 @@ TEST(DescribedModelTest, WithoutTargetsOutputsHaveAnyShape) {
   EXPECT_EQ(make_model(spec)->forward(make_batch(images)).sizes(), images.sizes());
   spec.params = params("{layers: [global_avg_pool, flatten, linear: {out: 7}]}");
   EXPECT_EQ(make_model(spec)->forward(make_batch(images)).sizes(), at::IntArrayRef({2, 7}));
+}
+
+TEST(DescribedModelTest, ALayerThatDoesNotWorkOnTheImagesIsNamedEvenIfTheirSizeIsNotInTheRecipe) {
+  const auto residual = described(
+      "{layers: [conv: {out: 8}, residual: {layers: [conv: {out: 8, stride: 2}]}, "
+      "global_avg_pool, flatten, linear]}");
+  // At 2 px, libtorch would broadcast the output of the branch.
+  for (const std::int64_t side : {16, 2}) {
+    EXPECT_THAT(
+        [&] {
+          (void)residual->forward(make_batch(noise_tensor(1, {2, 3, side, side})));
+        },
+        ThrowsMessage<ConfigError>(
+            Names("model.params.layers[1].residual", fmt::format("{0} x {0} px", side),
+                  fmt::format("{0} x {0} px", side / 2), fmt::format("for images of {} px", side))))
+        << side;
+  }
+  const auto pools =
+      described("{layers: [max_pool, max_pool, max_pool, global_avg_pool, flatten, linear]}");
+  EXPECT_THAT(
+      [&] {
+        (void)pools->forward(make_batch(noise_tensor(1, {2, 3, 4, 4})));
+      },
+      ThrowsMessage<ConfigError>(Names("model.params.layers[2].max_pool", "2 px", "1 x 1")));
+  // The layers fit this size; the images have too many channels.
+  EXPECT_THROW((void)residual->forward(make_batch(noise_tensor(1, {2, 4, 16, 16}))), c10::Error);
 }
 
 TEST(DescribedModelTest, WindowsLargerThanTheImageAreRefused) {

@@ -150,7 +150,7 @@ void make_metrics(Recipe& recipe, const Registries& registries, Diagnostics& dia
       names.push_back(metric->name());
       recipe.metrics.push_back(std::move(metric));
     } catch (const ConfigError& error) {
-      diagnostics.error(request.origin, request.key, error.what());
+      diagnostics.error(request.origin, request.key, error);
     }
   }
 }

@@ -128,7 +128,7 @@ void probe_parts(const Recipe& recipe, const Registries& registries, RecipeUse u
       static_cast<void>(make_model(registries.models, plan.model));
     }
   } catch (const ConfigError& error) {
-    diagnostics.error(origin, "", error.what());
+    diagnostics.error(origin, "", error);
   }
 }
 

@@ -13,8 +13,8 @@ namespace precast::tools {
 inline constexpr std::string_view kReservedFigures[] = {
     // the log
     "current_lr", "epoch", "epoch_step", "images", "loader_time", "loss", "relative_time",
-    "resolution", "step", "steps", "timestamp", "train_loss", "train_time", "val_loss", "val_time",
-    "wait_time",
+    "resolution", "skipped_steps", "step", "steps", "timestamp", "train_loss", "train_time",
+    "val_loss", "val_time", "wait_time",
     // summary.json
     "best_metric", "classes", "epochs", "eval_minutes", "images_per_second", "replaced_samples",
     "run_folder", "train_minutes", "val_images", "wait_minutes", "world_size",

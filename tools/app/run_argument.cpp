@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <system_error>
@@ -13,8 +12,8 @@
 #include "framework/core/archive/checkpoint_folder.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
-#include "framework/engine/run_folder.h"
 #include "tools/app/recipe.h"
+#include "tools/cli/run_weights.h"
 
 namespace precast::tools {
 namespace {
@@ -22,15 +21,12 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
-constexpr const char* kParams = "params.json";
-constexpr const char* kCheckpoints = "checkpoints";
 constexpr const char* kManifest = "manifest.json";
-constexpr const char* kFinalWeights = "final_weights.safetensors";
 /// Maximum number of runs that a message names.
 constexpr std::size_t kRunsShown = 5;
 
 bool is_run(const fs::path& folder) {
-  return fs::is_regular_file(folder / kParams);
+  return fs::is_regular_file(folder / kRunParams);
 }
 
 bool is_checkpoint(const fs::path& folder) {
@@ -111,7 +107,7 @@ fs::path enclosing_run(const fs::path& path) {
   throw ConfigError(fmt::format(
       "{}: expected a recipe, a run folder (which contains {}) or a checkpoint inside a run "
       "folder, got a different folder{}{}",
-      folder.string(), kParams, hint.empty() ? "" : ". ", hint));
+      folder.string(), kRunParams, hint.empty() ? "" : ". ", hint));
 }
 
 /// The folders in which the run may have been started: the folder recorded in run.json and, unless
@@ -178,30 +174,13 @@ std::vector<std::pair<fs::path, std::string>> read_plugins(const ordered_json& p
 
 /// Sets the weights and their number of classes.
 void use_weights(const fs::path& weights, RunArgument& found) {
-  found.overrides.push_back(set_key("model.weights", weights.string(), found.run / kParams));
+  found.overrides.push_back(set_key("model.weights", weights.string(), found.run / kRunParams));
   const ordered_json facts = read_object(found.run / "run.json");
   const auto classes = facts.find("classes");
   if (classes != facts.end() && classes->is_number_integer()) {
     found.overrides.push_back(
         set_key("model.num_classes", classes->dump(), found.run / "run.json"));
   }
-}
-
-/// The newest valid checkpoint of a run with final weights, if it is newer than the final weights.
-/// A finished run that was continued has such checkpoints until it finishes again.
-std::optional<StoredCheckpoint> newer_checkpoint(const fs::path& run) {
-  const auto checkpoints = find_checkpoints(run / kCheckpoints);
-  if (checkpoints.empty()) return std::nullopt;
-  const auto summary = nlohmann::json::parse(std::ifstream(run / engine::kSummaryFile), nullptr,
-                                             /*allow_exceptions=*/false);
-  // Earlier versions did not record the steps.
-  const std::int64_t newest = checkpoints[0].step;
-  const std::int64_t finished = summary.is_object() ? summary.value("steps", newest) : -1;
-  if (newest <= finished) return std::nullopt;
-  // This reads whole checkpoints to verify them. The newest valid one may be older than the final
-  // weights.
-  std::optional<StoredCheckpoint> valid = latest_valid_checkpoint(run / kCheckpoints);
-  return valid && valid->step > finished ? valid : std::nullopt;
 }
 
 void use_checkpoint(const fs::path& checkpoint, RunArgument& found) {
@@ -273,7 +252,7 @@ RunArgument read_run_argument(const std::string& argument, const std::vector<Ove
     found.run = is_run(path) ? path : fs::path();
     if (is_checkpoint(path) || path.filename() == kCheckpoints) found.run = enclosing_run(path);
     if (found.run.empty()) refuse_folder(path, folder_hint);
-  } else if (path.filename() == kParams && fs::is_regular_file(path, none)) {
+  } else if (path.filename() == kRunParams && fs::is_regular_file(path, none)) {
     found.run = path.has_parent_path() ? path.parent_path() : ".";
   } else if (is_weights_name(path) && fs::is_regular_file(path, none)) {
     found.run = enclosing_run(path);
@@ -281,12 +260,12 @@ RunArgument read_run_argument(const std::string& argument, const std::vector<Ove
       throw ConfigError(
           fmt::format("{}: expected weights in a run folder with {}, got weights elsewhere. Give "
                       "a recipe, and the weights as --model.weights={}",
-                      argument, kParams, argument));
+                      argument, kRunParams, argument));
     }
   } else {
     return found;
   }
-  found.config = (found.run / kParams).string();
+  found.config = (found.run / kRunParams).string();
   // The ranks of the training run are not used: they depend on the hosts of that run.
   found.overrides.push_back(set_key("training.distributed", "0", found.config));
   found.overrides.push_back(set_key("dist.nproc", "", found.config));

@@ -9,6 +9,7 @@
 #include "framework/core/config/schema.h"
 #include "tools/app/part_sections.h"
 #include "tools/app/registries.h"
+#include "tools/cli/recipe_file.h"
 
 namespace precast::tools {
 
@@ -33,8 +34,8 @@ struct TrainConfig {
     ConfigNode params;
   } model;
   struct {
-    std::int64_t min_res = 160;
-    std::int64_t max_res = 160;
+    std::int64_t min_res = kDefaultTrainPx;
+    std::int64_t max_res = kDefaultTrainPx;
     std::int64_t end_ramp = 0;
     std::int64_t start_ramp = 0;
   } resolution;
@@ -76,7 +77,7 @@ struct TrainConfig {
   } logging;
   struct {
     std::int64_t batch_size = 512;
-    std::int64_t resolution = 224;
+    std::int64_t resolution = kDefaultEvalPx;
     bool lr_tta = true;
     ConfigNode metrics;
     std::string best_metric;

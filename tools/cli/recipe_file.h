@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -9,6 +10,12 @@
 #include "framework/core/config/schema.h"
 
 namespace precast::tools {
+
+/// The side of the images of a recipe that does not set it, in px: for training
+/// (resolution.min_res and resolution.max_res) and for evaluation (validation.resolution). @{
+inline constexpr std::int64_t kDefaultTrainPx = 160;
+inline constexpr std::int64_t kDefaultEvalPx = 224;
+/// @}
 
 /// A method for which ffcv-imagenet has keys in its configuration, and these keys.
 struct KeyedMethod {

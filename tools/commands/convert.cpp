@@ -25,6 +25,7 @@
 #include "tools/cli/arguments.h"
 #include "tools/cli/averages_warning.h"
 #include "tools/cli/json_output.h"
+#include "tools/cli/run_weights.h"
 #include "tools/cli/shared_options.h"
 
 namespace precast::tools {
@@ -53,8 +54,9 @@ Arguments declare() {
       "training state, only the model's weights are taken. No code in a .pt file is executed.");
   arguments.positional("IN",
                        "a .safetensors, .pt or .pth file, recognised by its content; or the folder "
-                       "of a checkpoint, to convert the weights that its run evaluated (with ema "
-                       "and swa, the averages)");
+                       "of a finished run, to convert its final weights; or the folder of a "
+                       "checkpoint, to convert the weights that its run evaluated (with ema and "
+                       "swa, the averages)");
   arguments.positional("OUT", "the file to write; its name ends in .safetensors, .pt or .pth");
   arguments.options().add_options()(
       "names", po::value<std::string>()->value_name("PROGRAM"),
@@ -64,9 +66,28 @@ Arguments declare() {
       "json", po::bool_switch(), kJsonHelp);
   arguments.example("precast convert final_weights.pt final_weights.safetensors");
   arguments.example("precast convert --names timm final_weights.pt timm.safetensors");
+  arguments.example("precast convert runs/a weights.pt");
   arguments.example("precast convert runs/a/checkpoints/ckpt-0000000010 weights.pt");
   arguments.exit_codes({4});
   return arguments;
+}
+
+/// The weights file or the folder of a checkpoint to which IN refers: for the folder of a finished
+/// run, its final weights. @throws ConfigError for the folder of a run that has not finished, or
+/// was continued and has not finished again
+std::string find_input(const std::string& in) {
+  const std::filesystem::path run = in;
+  if (!std::filesystem::is_regular_file(run / kRunParams)) return in;
+  const bool has_final = std::filesystem::is_regular_file(run / kFinalWeights);
+  const auto newest =
+      has_final ? newer_checkpoint(run) : latest_valid_checkpoint(run / kCheckpoints);
+  if (has_final && !newest) return (run / kFinalWeights).string();
+  throw ConfigError(fmt::format(
+      "{}: expected a run that has finished, got {}. {}", in,
+      has_final ? fmt::format("one with a checkpoint that is newer than {}", kFinalWeights)
+                : fmt::format("one without {}", kFinalWeights),
+      newest ? fmt::format("Give its newest checkpoint, {}", newest->path.string())
+             : "It has no checkpoint either"));
 }
 
 void check_output(const std::string& in, const std::filesystem::path& out) {
@@ -175,7 +196,7 @@ struct Input {
   std::map<std::string, std::string> metadata = {};
 };
 
-/// @param in a weights file, or the folder of a checkpoint
+/// @param in the result of find_input()
 Input open_input(const std::filesystem::path& in) {
   if (!std::filesystem::is_directory(in)) {
     Input input{.file = load_weights(in)};
@@ -186,10 +207,10 @@ Input open_input(const std::filesystem::path& in) {
     return input;
   }
   if (!std::filesystem::exists(in / kManifestName)) {
-    throw ConfigError(fmt::format(
-        "{}: expected a weights file, or the folder of a checkpoint (which contains {}), got "
-        "another folder",
-        in.string(), kManifestName));
+    throw ConfigError(
+        fmt::format("{}: expected a weights file, or the folder of a run (which contains {}) or of "
+                    "a checkpoint (which contains {}), got another folder",
+                    in.string(), kRunParams, kManifestName));
   }
   static_cast<void>(verify_checkpoint(in));
   Input input{.file = load_weights(in / kModelFile, WrapperPrefixes::keep)};
@@ -249,7 +270,7 @@ int run_convert(const std::vector<std::string>& args) {
     throw ConfigError(
         fmt::format("--names: expected one of {}, got '{}'", fmt::join(kNames, ", "), names));
   }
-  const Summary summary = convert(arguments.text("IN"), arguments.text("OUT"), names);
+  const Summary summary = convert(find_input(arguments.text("IN")), arguments.text("OUT"), names);
   arguments.get<bool>("json") ? print_as_json(summary) : print_text(summary);
   return static_cast<int>(ExitCode::done);
 }

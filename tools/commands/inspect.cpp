@@ -99,10 +99,9 @@ std::string array_text(const Json& field) {
 void print_field(const Json& field, const Json& report) {
   const auto samples = report["samples"].get<double>();
   const auto total = report["field_bytes"].find(field["name"].get<std::string>());
-  const std::string in_all =
-      total == report["field_bytes"].end()
-          ? ""
-          : fmt::format(", {} in all", format_bytes(total->get<double>()));
+  const std::string in_all = total == report["field_bytes"].end()
+                                 ? ""
+                                 : fmt::format(", {} in all", format_bytes(total->get<double>()));
   fmt::print("{:<16} {:<8}", field["name"].get<std::string>(), field["type"].get<std::string>());
   if (field.contains("jpg")) {
     const double jpg = field["jpg"].get<double>();

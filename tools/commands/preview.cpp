@@ -44,9 +44,13 @@ constexpr std::uint64_t kShownByDefault = 16;
 
 /// Declares the options that determine the crop, the size and the processing of images.
 void add_view_options(po::options_description& options) {
+  const std::string image_size_help =
+      std::string(kImageSizeHelp) +
+      "; with --config-file, the default is validation.resolution of the recipe, or "
+      "resolution.max_res with --train";
   options.add_options()("train", "images as in training; random resized crop and flip")(
       "val", "images as in evaluation; centre crop (the default)")(
-      "image-size", po::value<int>()->default_value(160), kImageSizeHelp)(
+      "image-size", po::value<int>()->default_value(160), image_size_help.c_str())(
       "ratio", po::value<double>(),
       "side of the centre crop as a fraction of the image's shorter side")(
       "crop", po::value<std::string>()->value_name("R0:R1,C0:C1"),
@@ -81,7 +85,8 @@ Arguments preview_arguments() {
   options.add_options()("output,o", po::value<std::string>()->required()->value_name("FILE"),
                         "file to write; a .png or a .npy");
   add_view_options(options);
-  add_pipeline_options(options);
+  add_pipeline_options(
+      options, "plugins, pipeline.train or pipeline.val, model.in_channels, and image size");
   add_epoch_options(options);
   options.add_options()("json", "print the result as JSON; positions, samples and labels");
   add_plugin_option(options);
@@ -259,12 +264,13 @@ std::filesystem::path output_path(const Arguments& arguments) {
   return output;
 }
 
-/// @throws ConfigError
+/// @throws ConfigError, IoError
 int image_side_px(const Arguments& arguments) {
-  const auto size_px = arguments.get<int>("image-size");
-  if (size_px < 1 || size_px > 8192)
-    throw ConfigError(fmt::format("--image-size: expected 1 to 8192, got {}", size_px));
-  return size_px;
+  std::int64_t size_px = arguments.get<int>("image-size");
+  if (!arguments.given("image-size"))
+    size_px = read_image_size(arguments, arguments.has("train")).value_or(size_px);
+  check_range("image-size", size_px, 1, 8192);
+  return static_cast<int>(size_px);
 }
 
 /// The class (or the label, if classes have no names) and the sample id of each image.

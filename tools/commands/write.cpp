@@ -286,6 +286,22 @@ data::WriteOptions write_options(const Arguments& arguments) {
   return options;
 }
 
+/// @param order the indices of the samples in the source. @throws the errors of
+/// data::write_dataset()
+data::WriteSummary write_samples(const std::string& out, const std::vector<data::FieldPlan>& fields,
+                                 const data::Source& source,
+                                 const std::vector<std::uint64_t>& order,
+                                 const data::WriteOptions& options) {
+  try {
+    return data::write_dataset(
+        out, fields, order.size(), [&](std::uint64_t i) { return source.sample(order[i]); },
+        options);
+  } catch (const data::DamagedSample& error) {
+    throw Error(fmt::format("{}. --on-corrupt skip leaves out damaged samples", error.what()),
+                error.exit_code());
+  }
+}
+
 /// @throws ConfigError if the output file is an input file.
 void check_files(const Arguments& arguments) {
   std::vector<std::filesystem::path> inputs = data::source_paths(arguments.text("SOURCE"));
@@ -324,9 +340,7 @@ int run_write(const std::vector<std::string>& given) {
   const std::string out = arguments.text("OUT.beton");
   data::WriteSummary summary =
       MonitoredWrite("write").run(out, order.size(), write, [&](const data::WriteOptions& watched) {
-        return data::write_dataset(
-            out, fields, order.size(), [&](std::uint64_t i) { return source->sample(order[i]); },
-            watched);
+        return write_samples(out, fields, *source, order, watched);
       });
   // Reports identify skipped samples by their position in the source.
   for (data::SkippedSample& sample : summary.skipped) sample.index = order[sample.index];

@@ -4,6 +4,7 @@
 
 #include <boost/program_options/value_semantic.hpp>
 
+#include "framework/core/config/value.h"
 #include "framework/core/error.h"
 #include "tools/cli/recipe_file.h"
 #include "tools/plugins/plugins.h"
@@ -12,13 +13,12 @@ namespace precast::tools {
 
 namespace po = boost::program_options;
 
-void add_pipeline_options(po::options_description& options) {
+void add_pipeline_options(po::options_description& options, const std::string& used) {
+  const std::string config_help = fmt::format("recipe to read; only its {} are used", used);
   options.add_options()("pipeline", po::value<std::string>()->value_name("YAML"),
                         "transforms as in a recipe; such as '[random_resized_crop: {scale: [0.25, "
                         "1]}, horizontal_flip]'")(
-      "config-file", po::value<std::string>()->value_name("FILE"),
-      "recipe to read; only its plugins, pipeline.train or pipeline.val, and model.in_channels are "
-      "used");
+      "config-file", po::value<std::string>()->value_name("FILE"), config_help.c_str());
 }
 
 namespace {
@@ -34,6 +34,17 @@ void read_channels(const ConfigNode& recipe, int& channels, Diagnostics& diagnos
     diagnostics.error(node->origin, "model.in_channels",
                       fmt::format("expected 1 or 3, got {}", node->text()));
   }
+}
+
+/// The options of the recipe's method progressive_resize, which apply instead of the keys
+/// resolution.*; null if it has no such method.
+const ConfigNode* find_resizing(const ConfigNode& recipe) {
+  const ConfigNode* const methods = recipe.find("methods");
+  const ConfigNode* found = nullptr;
+  if (methods == nullptr) return found;
+  for (const ConfigNode& method : methods->items)
+    if (const ConfigNode* options = method.find("progressive_resize")) found = options;
+  return found;
 }
 
 }  // namespace
@@ -66,6 +77,23 @@ std::optional<data::Pipeline> read_pipeline(const Arguments& arguments, bool tra
   if (channels > 0) data::set_channels(pipeline, channels, {}, diagnostics);
   diagnostics.throw_if_errors();
   return pipeline;
+}
+
+std::optional<std::int64_t> read_image_size(const Arguments& arguments, bool train) {
+  if (!arguments.has("config-file")) return std::nullopt;
+  Diagnostics diagnostics;
+  const ConfigNode recipe = read_recipe_file(arguments.text("config-file"), diagnostics).sections;
+  const ConfigNode* section = recipe.find(train ? "resolution" : "validation");
+  if (train)
+    if (const ConfigNode* resizing = find_resizing(recipe)) section = resizing;
+  const ConfigNode* const node =
+      section == nullptr ? nullptr : section->find(train ? "max_res" : "resolution");
+  std::int64_t size_px = train ? kDefaultTrainPx : kDefaultEvalPx;
+  if (node != nullptr && !(read_value(*node, &size_px) && size_px >= 1))
+    diagnostics.error(node->origin, train ? "resolution.max_res" : "validation.resolution",
+                      fmt::format("expected integer >= 1, got {}", node->text()));
+  diagnostics.throw_if_errors();
+  return size_px;
 }
 
 }  // namespace precast::tools

@@ -71,7 +71,7 @@ class _Lease:
 class Tensor:
     """One tensor of a batch, in the loader's memory, in C order. Writable.
 
-    numpy.asarray(t), torch.from_dlpack(t), jax.dlpack.from_dlpack(t) and memoryview(t.buffer) are views without a
+    numpy.asarray(t), torch.from_dlpack(t), jax.dlpack.from_dlpack(t) and t.buffer (a memoryview) are views without a
     copy. The memory goes back to the loader when the batch, this object and all views have been deleted; until then it
     is never overwritten. A copy made with copy.copy() or copy.deepcopy() shares the memory; a tensor cannot be pickled.
     """

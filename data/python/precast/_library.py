@@ -77,8 +77,9 @@ def _load() -> ctypes.CDLL:
     try:
         library = ctypes.CDLL(path)
     except OSError as error:
-        raise ImportError(f"precast: expected {path}, got: {error}. Install the wheel (pip install ./data/python), or "
-                          "set PRECAST_DATA_LIBRARY to the library of a build") from error
+        raise ImportError(f"precast: expected {path}, got: {error}. Install the wheel (pip install ./data/python in a "
+                          "virtual environment), or build the library (ninja -C build precast_data_c) and set "
+                          "PRECAST_DATA_LIBRARY=build/lib/libprecast_data_c.so") from error
     for name, (result, *arguments) in _FUNCTIONS.items():
         function = getattr(library, "precast_data_" + name)
         function.restype, function.argtypes = result, arguments

@@ -19,6 +19,8 @@ _POLL_MS = 100
 # The options that determine which sample is at which position.
 _POSITION = ("batch_size", "order", "subset", "filter", "repeats", "label_field", "shuffle_window_mb", "seed",
              "drop_last", "rank", "world")
+# The options of Dataset.
+_DATASET = ("in_memory", "direct_io", "cache_dir", "http_retry_s", "fields")
 
 
 class Loader:
@@ -51,13 +53,18 @@ class Loader:
         image_size  side of the images in px; can be changed between epochs
         options     subset, filter, repeats, label_field, shuffle_window_mb, batches_ahead, on_corrupt, verify,
                     jpeg_dct, jpeg_index_mb, cache_mb: as data.* in recipes; label_field, shuffle_window_mb and
-                    cache_mb are errors where they have no effect
+                    cache_mb are errors where they have no effect. For cache_mb, open the dataset with in_memory=0:
+                    Loader(Dataset(path, in_memory=0), 64, cache_mb=64)
 
         @raises ConfigError, IoError, DataError
         """
         for name in ("rank", "world"):
             if name in options:
                 raise ConfigError(f"{name}: expected distributed=(rank, world), got {name}={options[name]!r}")
+        for name in _DATASET:
+            if name in options:
+                raise ConfigError(f"{name}: expected Loader(Dataset(path, {name}={options[name]!r}), ...), got "
+                                  f"{name} as an option of Loader")
         self.dataset = path if isinstance(path, Dataset) else Dataset(path)
         rank, world = distributed
         options.update(batch_size=batch_size, order=order, seed=seed, workers=workers, image_size=image_size,

@@ -5,6 +5,7 @@ import ctypes
 import json
 import os
 import re
+import warnings
 import weakref
 from collections.abc import Mapping, Sequence
 from types import TracebackType
@@ -31,7 +32,8 @@ _PLAIN_TYPE = re.compile(r"[<>|=][biufcSVUmM](\d+)(?:\[\w+\])?")
 
 
 class Writer:
-    """Writes a .beton file, sample by sample. The file appears when the `with` block ends without an exception.
+    """Writes a .beton file, sample by sample. The file appears when the `with` block ends without an exception, or in
+    close(). A writer that is neither finished nor closed discards the file, with a RuntimeWarning.
 
         with precast.Writer("out.beton", {"image": {"image": {"mode": "raw"}}, "label": "int"}, samples=100) as writer:
             for pixels, label in samples:  # uint8 [H, W, 3], or the bytes of a JPEG, PNG or WebP file
@@ -63,9 +65,9 @@ class Writer:
         self._samples = 0
         self._fields = list(fields)
         self._types = [kind if isinstance(kind, str) else next(iter(kind), "") for kind in fields.values()]
-        self._handle: int | None = new_handle("writer_open", os.fsencode(path), as_options(fields), samples,
-                                              as_options(options))
-        self._close = weakref.finalize(self, function("writer_destroy"), self._handle)
+        self._handle = new_handle("writer_open", os.fsencode(path), as_options(fields), samples, as_options(options))
+        # Alive as long as the writer is open.
+        self._finalizer = weakref.finalize(self, _abandon, self._path, self._handle, os.getpid())
 
     def add(self, sample: Sequence[Any] | Mapping[str, Any] | None = None, **values: Any) -> None:
         """Adds a sample: values in the order of the fields, or by name.
@@ -78,7 +80,7 @@ class Writer:
         all other types: an array
 
         @raises TypeError, DataError naming file, sample and field; the sample is then not added.
-        ConfigError for missing or unknown fields, or after finish() or close(); IoError
+        ConfigError for missing or unknown fields, or if the writer is closed; IoError
         """
         self._check_open()
         given = self._in_order(sample, values)
@@ -110,19 +112,42 @@ class Writer:
         return [named[name] for name in self._fields]
 
     def finish(self) -> None:
-        """Writes the remaining data and makes the file visible. Called by the `with` statement."""
+        """Writes the remaining data, makes the file visible and closes the writer. Called by the `with` statement.
+
+        @raises DataError if no sample was added, ConfigError if the writer is closed, IoError. The file is then
+        discarded
+        """
         self._check_open()
-        check(function("writer_finish")(self._handle))
-        self.close()
+        try:
+            check(function("writer_finish")(self._handle))
+        finally:
+            self.discard()
 
     def close(self) -> None:
-        """Discards the file if finish() was not called."""
-        self._close()
-        self._handle = None
+        """Calls finish(), also while an exception propagates, unless the writer is closed.
+
+        If no sample was added, there is no file, and close() emits a RuntimeWarning.
+
+        @raises IoError
+        """
+        if not self._finalizer.alive:
+            return
+        if self._samples:
+            self.finish()
+        else:
+            self.discard()
+            warnings.warn(f"{self._path}: expected at least one sample before close(), got none: no file was written",
+                          RuntimeWarning, stacklevel=2)
+
+    def discard(self) -> None:
+        """Closes the writer without writing the file; an older file of that name stays. Does nothing if the writer is
+        closed."""
+        if self._finalizer.detach():
+            function("writer_destroy")(self._handle)
 
     def _check_open(self) -> None:
-        if self._handle is None:
-            raise ConfigError(f"{self._path}: expected an open writer, got a finished or closed writer")
+        if not self._finalizer.alive:
+            raise ConfigError(f"{self._path}: expected an open writer, got a finished, closed or discarded writer")
 
     def _check_pictures(self, values: Sequence[Any]) -> None:
         """Rejects Pillow images in a mode other than RGB: the three channels of YCbCr would be stored as if RGB."""
@@ -137,12 +162,23 @@ class Writer:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  traceback: TracebackType | None) -> None:
-        if kind is None and self._handle is not None:
+        if kind is not None:
+            self.discard()
+        elif self._finalizer.alive:
             self.finish()
-        self.close()
 
     def __reduce__(self) -> Any:
         raise TypeError("a precast.Writer cannot be pickled")
+
+
+def _abandon(path: str, handle: int, process: int) -> None:
+    """Frees a writer that was deleted, or still open when the program ended, without being finished or discarded."""
+    function("writer_destroy")(handle)
+    # A forked process has a copy of its parent's writer, but the file is the parent's.
+    if os.getpid() == process:
+        # Python hides a ResourceWarning by default, and the missing file would be a surprise.
+        warnings.warn(f"{path}: expected close() or the end of a `with` block after the last sample, got neither: the "
+                      "file was discarded", RuntimeWarning, stacklevel=1)
 
 
 def _fill(struct: ValueStruct, field: str, value: Any) -> Any:

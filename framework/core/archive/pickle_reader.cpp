@@ -246,6 +246,8 @@ class Unpickler {
   void check_metadata(const PickleValue& metadata) {
     if (metadata.kind != Kind::none && metadata.kind != Kind::dict)
       reader_.fail("pickle: expected a dict as the metadata of a tensor, got a different value");
+    // Without this charge, a small pickle could search a large dict many times.
+    stack_.charge(metadata.items.size());
     for (const char* bit : {"neg", "conj"}) {
       if (metadata.find(bit) == nullptr) continue;
       reader_.fail(

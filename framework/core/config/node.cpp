@@ -250,9 +250,19 @@ std::string ConfigNode::text() const {
   return fmt::format("{}...", utf8_prefix(result, kMaxShownBytes));
 }
 
+ConfigErrors::~ConfigErrors() = default;
+
 void Diagnostics::error(const Origin& origin, std::string_view key, std::string_view message) {
   errors_.push_back(
       fmt::format("{}: {}{}{}", origin.text(), key, key.empty() ? "" : ": ", message));
+}
+
+void Diagnostics::error(const Origin& origin, std::string_view key, const ConfigError& error) {
+  if (dynamic_cast<const ConfigErrors*>(&error) != nullptr) {
+    errors_.emplace_back(error.what());
+  } else {
+    this->error(origin, key, error.what());
+  }
 }
 
 void Diagnostics::warning(const Origin& origin, std::string_view key, std::string_view message) {
@@ -271,7 +281,7 @@ void Diagnostics::ignored(const Origin& origin, std::string_view key, std::strin
 }
 
 void Diagnostics::throw_if_errors() const {
-  if (!errors_.empty()) throw ConfigError(fmt::format("{}", fmt::join(errors_, "\n")));
+  if (!errors_.empty()) throw ConfigErrors(fmt::format("{}", fmt::join(errors_, "\n")));
 }
 
 ConfigNode parse_yaml(const std::string& text, const std::string& source, Diagnostics& diagnostics,

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "framework/core/error.h"
 #include "framework/core/export.h"
 
 namespace precast {
@@ -60,12 +61,22 @@ struct UnreadKey {
   std::string reason;
 };
 
+/// The errors that Diagnostics collected: one per line, each with its position.
+class PRECAST_API ConfigErrors : public ConfigError {
+ public:
+  using ConfigError::ConfigError;
+  ~ConfigErrors() override;
+};
+
 /// Collects the errors and warnings about a configuration, so that a user sees all of them
 /// together. Not thread-safe.
 class PRECAST_API Diagnostics {
  public:
   /// `file:line:col: key: message`.
   void error(const Origin& origin, std::string_view key, std::string_view message);
+  /// Adds `error`, which was thrown while something that `origin` and `key` name was checked. They
+  /// are left out if `error` has positions of its own (ConfigErrors).
+  void error(const Origin& origin, std::string_view key, const ConfigError& error);
   void warning(const Origin& origin, std::string_view key, std::string_view message);
   /// Warns about a key that has no effect and should be removed; see unread_keys().
   void unread(const Origin& origin, std::string_view key, std::string_view reason);
@@ -77,7 +88,7 @@ class PRECAST_API Diagnostics {
   [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
   [[nodiscard]] const std::vector<UnreadKey>& unread_keys() const { return unread_keys_; }
   [[nodiscard]] const std::vector<UnreadKey>& ignored_keys() const { return ignored_keys_; }
-  /// @throws ConfigError with one line per error, in the order they were found.
+  /// @throws ConfigErrors with one line per error, in the order they were found.
   void throw_if_errors() const;
 
  private:

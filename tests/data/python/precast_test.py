@@ -26,6 +26,7 @@ import unittest
 from library import ROOT, np, precast, torch
 
 SAMPLES, SIDE = 60, 16
+CLASSES = [f"class {number}" for number in range(SAMPLES)]
 
 
 def pixels_of(number):
@@ -34,7 +35,7 @@ def pixels_of(number):
 
 def write_images(path, samples=SAMPLES):
     with precast.Writer(path, {"image": {"image": {"mode": "raw"}}, "label": "int"}, samples,
-                        classes={"label": ["cat", "dog"]}) as writer:
+                        classes={"label": CLASSES}) as writer:
         for number in range(samples):
             writer.add(image=pixels_of(number), label=number)
 
@@ -348,12 +349,22 @@ class ErrorTest(FileTest):
                         {"label_field": "label"}, {"label_field": "label", "order": "random"}):
             with self.assertRaisesRegex(precast.ConfigError, next(iter(options))):
                 self.loader(**options)
+        with self.assertRaisesRegex(precast.ConfigError, "cache_mb.*in_memory"):
+            self.loader(cache_mb=64)
         for in_memory in (1, 2):
             with self.assertRaisesRegex(precast.ConfigError, "direct_io"):
                 precast.Dataset(self.path, in_memory=in_memory, direct_io=True)
         dataset = precast.Dataset(self.path, in_memory=0)
         loader = self.loader(path=dataset, cache_mb=64, order="quasi_random", shuffle_window_mb=64)
         self.assertEqual(sum(batch.samples for batch in loader), SAMPLES)
+
+    def test_options_of_the_dataset_are_given_to_dataset(self):
+        for options in ({"in_memory": 0, "cache_mb": 64}, {"direct_io": True}, {"fields": ["boxes=10:1"]},
+                        {"cache_dir": "."}, {"http_retry_s": 1}):
+            name, value = next(iter(options.items()))
+            with self.assertRaises(precast.ConfigError) as raised:
+                self.loader(**options)
+            self.assertIn(f"Dataset(path, {name}={value!r})", str(raised.exception))
 
     def test_rank_and_world_are_given_as_distributed(self):
         for options in ({"rank": 1}, {"world": 2}, {"rank": 1, "world": 2}):
@@ -608,7 +619,7 @@ class FieldTest(FileTest):
                 precast.Writer(path, {"label": "int"}, 1, classes=classes)
         with self.assertRaisesRegex(precast.ConfigError, "classes.*checksums"):
             precast.Writer(path, {"label": "int"}, 1, classes={"label": ["cat"]}, checksums=False)
-        precast.Writer(path, {"label": "int"}, 1, classes={}, checksums=False).close()
+        precast.Writer(path, {"label": "int"}, 1, classes={}, checksums=False).discard()
 
     def test_integers_beyond_64_bits_do_not_wrap(self):
         path = self.path.with_name("large.beton")
@@ -673,7 +684,7 @@ class FieldTest(FileTest):
     def test_several_files_are_one_dataset(self):
         loader = self.loader(path=[self.path, self.path], batch_size=7)
         self.assertEqual(loader.samples, 2 * SAMPLES)
-        self.assertEqual(loader.dataset.classes, {"label": ["cat", "dog"]})
+        self.assertEqual(loader.dataset.classes, {"label": CLASSES})
 
     def test_files_of_ffcv(self):
         known = ROOT / "tests/golden/beton"

@@ -9,10 +9,15 @@ import copy
 import gc
 import gzip
 import json
+import os
 import pathlib
 import pickle
+import subprocess
+import sys
 import tempfile
+import textwrap
 import unittest
+import warnings
 
 from library import ROOT, np, precast, torch
 
@@ -123,14 +128,116 @@ class WriterTest(FolderTest):
         self.assertEqual(precast.Dataset(path).classes, {"label": names})
 
 
+class ClosingTest(FolderTest):
+    def setUp(self):
+        super().setUp()
+        self.path = self.folder / "labels.beton"
+
+    def writer(self, labels=()):
+        writer = precast.Writer(self.path, {"label": "int"}, 8)
+        for label in labels:
+            writer.add(label=label)
+        return writer
+
+    def labels(self):
+        """The labels in the file; None if there is no file. Fails if the folder has other files."""
+        files = list(self.folder.iterdir())
+        self.assertIn(files, ([], [self.path]))
+        return [sample["label"] for sample in precast.Dataset(self.path)] if files else None
+
+    def run_program(self, text):
+        text = "import os, sys, precast\n" + textwrap.dedent(text)
+        done = subprocess.run([sys.executable, "-c", text, str(self.path)], capture_output=True, text=True, timeout=60)
+        return done.returncode, done.stderr
+
+    def test_close_completes_the_file(self):
+        writer = self.writer([1, 2])
+        self.assertFalse(self.path.exists())
+        writer.close()
+        self.assertEqual(self.labels(), [1, 2])
+        writer.close()
+        with self.assertRaises(precast.ConfigError):
+            writer.add(label=3)
+        with self.writer([4]) as writer:
+            writer.close()
+        self.assertEqual(self.labels(), [4])
+
+    def test_close_completes_the_file_during_an_exception(self):
+        with self.assertRaises(precast.DataError):
+            writer = self.writer([1])
+            try:
+                writer.add(label="a")
+            finally:
+                writer.close()
+        self.assertEqual(self.labels(), [1])
+
+    def test_close_without_samples_warns(self):
+        with self.assertWarnsRegex(RuntimeWarning, str(self.path)):
+            self.writer().close()
+        self.assertIsNone(self.labels())
+
+    def test_a_file_is_discarded_on_request_and_by_exceptions(self):
+        self.writer([1]).close()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            writer = self.writer([2])
+            writer.discard()
+            writer.close()
+            del writer
+            with self.assertRaises(ZeroDivisionError), self.writer([3]):
+                _ = 1 / 0
+            with self.assertRaises(precast.DataError):
+                self.writer().finish()
+            gc.collect()
+        self.assertEqual(self.labels(), [1])
+
+    def test_a_writer_that_is_not_closed_warns(self):
+        writer = self.writer([1])
+        with self.assertWarnsRegex(RuntimeWarning, str(self.path)):
+            del writer
+            gc.collect()
+        self.assertIsNone(self.labels())
+
+    def test_a_program_that_does_not_close_its_writer_warns(self):
+        code, errors = self.run_program("""
+            writer = precast.Writer(sys.argv[1], {"label": "int"}, 1)
+            writer.add(label=1)
+            """)
+        self.assertEqual(code, 0)
+        self.assertRegex(errors, f"RuntimeWarning: {self.path}")
+        self.assertIsNone(self.labels())
+
+    def test_a_forked_process_leaves_the_file_to_its_parent(self):
+        done = self.run_program("""
+            writer = precast.Writer(sys.argv[1], {"label": "int"}, 1)
+            writer.add(label=1)
+            child = os.fork()
+            if child == 0:
+                sys.exit(0)
+            os.waitpid(child, 0)
+            writer.close()
+            """)
+        self.assertEqual(done, (0, ""))
+        self.assertEqual(self.labels(), [1])
+
+
+class LibraryTest(unittest.TestCase):
+    def test_a_missing_library_names_its_target(self):
+        done = subprocess.run([sys.executable, "-c", "import precast"], capture_output=True, text=True, timeout=60,
+                              env={**os.environ, "PRECAST_DATA_LIBRARY": "/no/such"})
+        self.assertNotEqual(done.returncode, 0)
+        self.assertRegex(done.stderr, r"ImportError.*/no/such.*ninja -C build precast_data_c\b")
+
+
 class FileTest(FolderTest):
     def test_files_whose_classes_conflict_are_refused(self):
         names = {"dogs": ["husky", "pug"], "cats": ["siam", "tabby"], "some": ["husky"]}
-        paths = {name: self.write(name, {"label": "int", "age": "int"}, [[0, 1], [1, 2]], classes={"label": classes})
+        paths = {name: self.write(name, {"label": "int", "age": "int"},
+                                  [[label, label + 1] for label in range(len(classes))], classes={"label": classes})
                  for name, classes in names.items()}
         with self.assertRaisesRegex(precast.ConfigError, "cats.*label 0.*'husky'.*dogs.*'siam'"):
             precast.Loader([paths["dogs"], paths["cats"]], 4)
-        self.assertEqual(precast.Loader([paths["dogs"], paths["some"]], 4).samples, 4)
+        self.assertEqual(precast.Loader([paths["dogs"], paths["some"]], 4).samples, 3)
         # A field whose classes do not conflict can be read.
         self.assertEqual(precast.Loader([paths["dogs"], paths["cats"]], 4, pipeline={"age": None}).outputs, ["age"])
 

@@ -35,5 +35,11 @@ TEST(Suggest, ListsTheNamesWhenNoneIsNear) {
   EXPECT_FALSE(suggest("x", {}).empty());
 }
 
+TEST(Suggest, ForAMessageThatListsTheNamesThereIsOnlyTheNearestOne) {
+  EXPECT_THAT(suggest_similar("sdg", {"sgd", "vit"}), names_only("'sgd'", "vit"));
+  EXPECT_EQ(suggest_similar("mobilenet", {"resnet18", "vit"}), "");
+  EXPECT_EQ(suggest_similar("x", {}), "");
+}
+
 }  // namespace
 }  // namespace precast

@@ -187,7 +187,8 @@ TEST(TrainProgressTest, TheLineOfAnEpochCountsItsSkippedSteps) {
   const TrainPlan plan;
   ColourSource source({0}, 1);
   const TrainProgress progress(plan, source, true);
-  TrainState state{.skipped_steps = 9};
+  TrainState state;
+  state.skipped_steps = 9;
   EXPECT_THAT(progress.epoch_line(state, std::nullopt), testing::Not(Names("skipped")));
   state.epoch_skipped_steps = 3;
   EXPECT_THAT(progress.epoch_line(state, std::nullopt), Names("3 steps skipped"));

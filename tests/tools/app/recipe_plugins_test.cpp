@@ -290,6 +290,26 @@ TEST_F(RecipePluginsTest, ModelOfOneImageSizeIsRefusedWhereSizesChange) {
   }
 }
 
+TEST_F(RecipePluginsTest, AMistakeInAModelsParametersHasOnePosition) {
+  const auto refusal = [&](const std::string& params) -> std::string {
+    try {
+      static_cast<void>(load("model:\n  arch: layers\n  params: {" + params + "}\n"));
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  for (const auto& [params, key] :
+       {std::pair("widht: 2, layers: [global_avg_pool, flatten, linear]", "model.params.widht"),
+        std::pair("layers: [residual: {layers: [avg_pool]}, global_avg_pool, flatten, linear]",
+                  "model.params.layers[0].residual")}) {
+    const std::string message = refusal(params);
+    EXPECT_THAT(message,
+                AllOf(testing::StartsWith((folder_ / "r.yaml").string() + ":3:"), HasSubstr(key)));
+    EXPECT_EQ(test::occurrences(message, "r.yaml"), 1) << message;
+  }
+}
+
 TEST_F(RecipePluginsTest, BlurPoolWithoutALayerToReplaceIsAWarning) {
   testing::internal::CaptureStderr();
   static_cast<void>(load(std::string(kFlatNet) + "resolution: {min_res: 32, max_res: 32}\n" +

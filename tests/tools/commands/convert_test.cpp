@@ -262,6 +262,37 @@ TEST_F(ConvertNamesTest, ACheckpointGivesTheWeightsThatItsRunEvaluated) {
   EXPECT_FALSE(std::filesystem::exists(at("none.safetensors")));
 }
 
+TEST_F(ConvertNamesTest, TheFolderOfAFinishedRunGivesItsFinalWeights) {
+  const std::filesystem::path run = folder_ / "run";
+  std::filesystem::create_directories(run);
+  write_file(run / "params.json", "{}");
+  const std::string out = at("out.safetensors");
+  EXPECT_EQ(convert({run.string(), out}), 2);
+  EXPECT_THAT(error, Names(run.string(), "final_weights.safetensors"));
+  const auto checkpoint = [&](std::int64_t step) {
+    CheckpointWriter writer(run / "checkpoints", step, /*expected_bytes=*/0);
+    return writer.commit().string();
+  };
+  const std::string unfinished = checkpoint(2);
+  EXPECT_EQ(convert({run.string(), out}), 2);
+  EXPECT_THAT(error, Names(run.string(), "final_weights.safetensors", unfinished));
+  EXPECT_FALSE(std::filesystem::exists(out));
+
+  save("run/final_weights", {"conv.weight", "fc.weight"}, plain_);
+  const std::string weights = (run / "final_weights.safetensors").string();
+  write_file(run / "summary.json", R"({"steps": 2})");
+  ASSERT_EQ(convert({run.string() + "/", out, "--json"}), 0) << error;
+  EXPECT_EQ(dump_of(out), dump_of(weights));
+  EXPECT_EQ(nlohmann::json::parse(output)["input"], weights);
+  EXPECT_EQ(convert({run.string(), weights}), 2) << "the final weights must not be replaced";
+
+  // The run was continued and has not finished again.
+  const std::string newer = checkpoint(5);
+  EXPECT_EQ(convert({run.string(), at("none.safetensors")}), 2);
+  EXPECT_THAT(error, Names(run.string(), newer));
+  EXPECT_FALSE(std::filesystem::exists(at("none.safetensors")));
+}
+
 TEST_F(ConvertNamesTest, EveryFloatingPointWeightOfACheckpointNeedsItsAverage) {
   const std::vector<float> values(4, 0.5F);
   const std::int64_t count = 7;

@@ -16,6 +16,7 @@
 #include "data/write/blob_fields.h"
 #include "data/write/writer.h"
 #include "framework/core/error.h"
+#include "framework/core/format.h"
 #include "tests/data/beton/golden_beton.h"
 #include "tests/support/message_matchers.h"
 #include "tests/support/temporary_folder.h"
@@ -96,6 +97,12 @@ TEST_F(InspectTest, JsonHoldsWhatFfcvPutIntoTheFile) {
 TEST_F(InspectTest, ShowsEveryKindOfField) {
   ASSERT_EQ(inspect({golden("allfields_w1")}), 0) << error;
   EXPECT_THAT(output, Names(40, "tensor_f16_16chr tensor", "<f4 [3,5]", "1e+308"));
+  const std::string images = golden("img_jpg_w3");
+  ASSERT_EQ(inspect({images, "--json"}), 0) << error;
+  const auto bytes = nlohmann::json::parse(output)["field_bytes"]["image"].get<double>();
+  ASSERT_EQ(inspect({images}), 0) << error;
+  EXPECT_EQ(test::occurrences(output, "\nimage "), 1) << "one line begins with the field's name";
+  EXPECT_THAT(output, HasSubstr(format_bytes(bytes) + " in all"));
   ASSERT_EQ(inspect({golden("scalars_only")}), 0) << error;
   EXPECT_THAT(output, Names(50, 0, "exactly_16_chars int"));
 }

@@ -1,8 +1,10 @@
 // `precast preview` as a user starts it; other tests check its pixels.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "data/image/image_file.h"
@@ -46,6 +48,42 @@ TEST(PreviewTest, TheHelpSaysWhichWindowQuasiRandomHas) {
   EXPECT_EQ(run.code, 0);
   EXPECT_THAT(run.out, test::Names("quasi_random", data::OrderOptions{}.window_pages,
                                    "data.shuffle_window_mb"));
+}
+
+TEST(PreviewTest, TheImageSizeOfARecipeIsTheDefault) {
+  const test::TemporaryFolder folder;
+  const std::string file = test::put_golden_beton(folder.path(), "img_jpg_w3");
+  const std::string recipe = (folder / "r.yaml").string();
+  const std::string png = (folder / "x.png").string();
+  const std::string sizes =
+      "resolution: {min_res: 24, max_res: 32}\nvalidation: {resolution: 40}\n";
+  const std::string resizing = "methods: [progressive_resize: {max_res: 56}]\n";
+  const std::string none = "model: {arch: resnet18}\n";
+  using Words = std::vector<std::string>;
+  const struct {
+    std::string recipe;
+    Words options;
+    int size_px;
+  } cases[] = {{sizes, {"--config-file", recipe}, 40},
+               {sizes, {"--config-file", recipe, "--train"}, 32},
+               {sizes, {"--config-file", recipe, "--image-size", "48"}, 48},
+               {sizes, {}, 160},
+               {resizing + sizes, {"--config-file", recipe, "--train"}, 56},
+               {none, {"--config-file", recipe}, 224},
+               {none, {"--config-file", recipe, "--train"}, 160}};
+  for (const auto& [text, options, size_px] : cases) {
+    std::ofstream(recipe) << text;
+    Words arguments = {"preview", file, "-o", png};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    const test::PrecastRun run = test::precast_run(arguments);
+    EXPECT_EQ(run.code, 0) << run.err;
+    EXPECT_THAT(run.err, test::Names(png, fmt::format("{0} x {0} px", size_px)));
+  }
+  std::ofstream(recipe) << "validation: {resolution: large}\n";
+  const test::PrecastRun wrong =
+      test::precast_run({"preview", file, "-o", png, "--config-file", recipe});
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_THAT(wrong.err, test::Names(recipe + ":1:", "validation.resolution", "'large'"));
 }
 
 TEST(PreviewTest, AnImageHasCaptionsAndAnArrayHasNone) {

@@ -163,8 +163,17 @@ TEST_F(WriteTest, WrongOptionsEndWithCode2BeforeAnythingIsOpened) {
 TEST_F(WriteTest, AFileThatIsNoImageIsNamedAndNothingIsLeft) {
   test::put_file(folder_ / "tree" / "cat" / "bad.jpg", std::vector<std::byte>(40, std::byte{'x'}));
   EXPECT_EQ(write(tree()), 3);
-  EXPECT_THAT(error, Names("cat/bad.jpg", "JPEG", 40));
+  EXPECT_THAT(error, Names("cat/bad.jpg", "JPEG", 40, "--on-corrupt skip"));
   EXPECT_TRUE(no_output());
+}
+
+TEST_F(WriteTest, OnlyTheErrorOfADamagedSampleSuggestsToSkipIt) {
+  test::put_file(folder_ / "tree" / "cat" / "bad.jpg", std::vector<std::byte>(40, std::byte{'x'}));
+  EXPECT_EQ(write(tree(), {"--class-names", (folder_ / "absent.txt").string()}), 5);
+  EXPECT_THAT(error, Not(HasSubstr("--on-corrupt")));
+  std::filesystem::create_directory(folder_ / "tree" / "empty");
+  EXPECT_EQ(write(tree()), 3);
+  EXPECT_THAT(error, AllOf(Names("empty"), Not(HasSubstr("--on-corrupt"))));
 }
 
 TEST_F(WriteTest, DamagedImagesAreLeftOutAndListedWhenAskedTo) {

@@ -231,6 +231,16 @@ TEST(PartsList, OptionsThatPartsShareArePrintedOnce) {
   EXPECT_LT(line("plain"), line("layers"));
 }
 
+TEST(PartsList, DescriptionsBeginInOneColumnEvenAfterALongName) {
+  const std::string name(26, 'x');
+  Arguments arguments = list_arguments();
+  ASSERT_TRUE(arguments.parse({}));
+  testing::internal::CaptureStdout();
+  print_parts(arguments, {{"methods", {{"ema", "first", "", {}}, {name, "second", "", {}}}}});
+  EXPECT_EQ(testing::internal::GetCapturedStdout(),
+            "methods\n  ema" + std::string(24, ' ') + "first\n  " + name + " second\n\n");
+}
+
 TEST_F(PluginTest, WithoutLibtorchThePartsOfDataAreListed) {
   testing::internal::CaptureStdout();
   const int code = run_list_data({"--json", "--plugin", built("transform")});

@@ -207,5 +207,21 @@ TEST(Diagnostics, ThrowsAllErrorsAtOnce) {
   }
 }
 
+TEST(Diagnostics, ErrorsThatHavePositionsKeepOnlyThese) {
+  Diagnostics options;
+  options.error({"r", 2, 3}, "b", "wrong");
+  options.error({"r", 4, 1}, "c", "also wrong");
+  Diagnostics diagnostics;
+  try {
+    options.throw_if_errors();
+    FAIL();
+  } catch (const ConfigError& error) {
+    diagnostics.error({"r", 0, 0}, "a", error);
+  }
+  diagnostics.error({"r", 1, 1}, "a", ConfigError("no position"));
+  EXPECT_THAT(diagnostics.errors(),
+              ElementsAre("r:2:3: b: wrong\nr:4:1: c: also wrong", "r:1:1: a: no position"));
+}
+
 }  // namespace
 }  // namespace precast

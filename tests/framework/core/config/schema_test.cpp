@@ -108,6 +108,15 @@ TEST_F(SchemaTest, WritesValuesIntoTheirVariables) {
   EXPECT_EQ(options_.momentum, 0.9);
 }
 
+TEST_F(SchemaTest, TheChoicesAreListedOnce) {
+  const std::vector<std::string> far = errors("data: {order: sorted}\n");
+  ASSERT_EQ(far.size(), 1U);
+  EXPECT_THAT(far, ElementsAre(Names("data.order", "random", "quasi_random", "'sorted'")));
+  EXPECT_EQ(far[0].find("quasi_random"), far[0].rfind("quasi_random")) << far[0];
+  EXPECT_THAT(errors("data: {order: quasirandom}\n"),
+              ElementsAre(Names("data.order", "'quasirandom'", "'quasi_random'")));
+}
+
 TEST_F(SchemaTest, ReadsNumbersAsThePublishedFilesWriteThem) {
   EXPECT_THAT(errors("lr: {lr: 5e-5}\ndata: {num_workers: 012}\nvalidation: {lr_tta: true}\n"),
               IsEmpty());

@@ -30,6 +30,7 @@ using nlohmann::json;
 using test::eventually;
 using test::Names;
 using testing::HasSubstr;
+using testing::Not;
 
 class GridTest : public ::testing::Test {
  protected:
@@ -184,6 +185,17 @@ TEST_F(GridTest, ThePageShowsResultsAndReasonsOfFailures) {
     EXPECT_THAT(page, HasSubstr("href=\"runs/" + id + "/\""));
     EXPECT_TRUE(std::filesystem::is_directory(folder_ / ("g/runs/" + id)));
   }
+}
+
+TEST_F(GridTest, WarnsOnceAndOnThePageIfALossThatIsNotComparableRanks) {
+  const std::string key = "training.label_smoothing";
+  write_sweep("axes: {" + key + ": [0, 0.1]}\nmetric: val_loss");
+  const ChildResult run = grid();
+  EXPECT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_EQ(test::occurrences(run.errors, key + ":"), 1) << run.errors;
+  EXPECT_THAT(run.errors, Names(folder_ / "s.yaml", key, "val_loss", "top_1"));
+  EXPECT_THAT(text_of("g/grid.html"), Names("class=\"notice\"", key + ":", "top_1"));
+  EXPECT_THAT(grid({"--trial", "0"}).errors, Not(HasSubstr(key + ":")));
 }
 
 TEST_F(GridTest, ThePageIsThereWhileTrialsRunAndAfterStatus) {

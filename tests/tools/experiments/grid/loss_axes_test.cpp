@@ -35,7 +35,7 @@ class LossAxesTest : public ::testing::Test {
 TEST_F(LossAxesTest, WarnsIfAnAxisChangesTheLossThatRanks) {
   const std::string s = folder_ / "s.yaml";
   EXPECT_THAT(warnings("metric: val_loss\naxes: {training.label_smoothing: [0, 0.1]}"),
-              ElementsAre(Names(s + ":3:36: training.label_smoothing", "val_loss", "top_1")));
+              ElementsAre(Names(s + ":3:35: training.label_smoothing", "val_loss", "top_1")));
   for (const char* axis : {"training.loss: [cross_entropy, bce]", "loss.sum_classes: [false, true]",
                            "validation.lr_tta: [0, 1]", "methods: [[ema], [ema, bce_loss]]",
                            "methods: [[], [label_smoothing: {smoothing: 0.2}]]"}) {

@@ -6,9 +6,10 @@
 #include <fstream>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "data/beton/reader.h"
-#include "data/beton/sums.h"
+#include "framework/core/config/node.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/tools/experiments/trial/small_dataset.h"
 
@@ -18,7 +19,8 @@ namespace {
 using test::write_small_dataset;
 
 std::optional<DatasetContent> content_of(const std::string& files) {
-  return dataset_content(ConfigNode::from_text(files));
+  Diagnostics diagnostics;
+  return dataset_content(parse_override(files, {}, diagnostics));
 }
 
 class DatasetContentTest : public ::testing::Test {
