@@ -205,7 +205,7 @@ TEST(DescribedModelTest, ALayerThatDoesNotWorkOnTheImagesIsNamedEvenIfTheirSizeI
         },
         ThrowsMessage<ConfigError>(
             Names("model.params.layers[1].residual", fmt::format("{0} x {0} px", side),
-                  fmt::format("{0} x {0} px", side / 2), fmt::format("for images of {} px", side))))
+                  fmt::format("{0} x {0} px", side / 2), fmt::format(" {} px)", side))))
         << side;
   }
   const auto pools =
@@ -216,7 +216,7 @@ TEST(DescribedModelTest, ALayerThatDoesNotWorkOnTheImagesIsNamedEvenIfTheirSizeI
       },
       ThrowsMessage<ConfigError>(Names("model.params.layers[2].max_pool", "2 px", "1 x 1")));
   // The layers fit this size; the images have too many channels.
-  EXPECT_THROW((void)residual->forward(make_batch(noise_tensor(1, {2, 4, 16, 16}))), c10::Error);
+  EXPECT_THROW((void)pools->forward(make_batch(noise_tensor(1, {2, 4, 16, 16}))), c10::Error);
 }
 
 TEST(DescribedModelTest, WindowsLargerThanTheImageAreRefused) {

@@ -31,8 +31,8 @@ void check_datasets(const std::vector<NamedDataset>& datasets);
 void check_same_classes(const data::BetonReader& train, std::size_t train_field,
                         const data::BetonReader& val, std::size_t val_field);
 
-/// Warnings about the classes: one about classes that `data.subset` leaves without samples, and one
-/// about classes that the validation set lacks.
+/// Warnings about the classes: one if only one of the datasets has class names, one about classes
+/// that `data.subset` leaves without samples, and one about classes that the validation set lacks.
 /// @param options subset and filter.
 [[nodiscard]] std::vector<std::string> class_warnings(const data::BetonReader& train,
                                                       std::size_t train_field,

@@ -94,7 +94,11 @@ TEST_F(DatasetCheckTest, LabelsMustMeanTheSameClasses) {
               ElementsAre(Names("data.val_dataset", 2, 4, "0 (ant), 2 (cat)")));
   const auto unnamed = file("unnamed.beton", {0, 1, 2, 3}, {});
   EXPECT_NO_THROW(check_same_classes(train, 0, unnamed, 0));
-  EXPECT_THAT(class_warnings(train, 0, {}, unnamed, 0), testing::IsEmpty());
+  EXPECT_THAT(class_warnings(train, 0, {}, unnamed, 0),
+              ElementsAre(Names(unnamed.path().string() + ":", "names", train.path().string())));
+  EXPECT_THAT(class_warnings(unnamed, 0, {}, train, 0),
+              ElementsAre(Names(unnamed.path().string() + ":", "names", train.path().string())));
+  EXPECT_THAT(class_warnings(unnamed, 0, {}, unnamed, 0), testing::IsEmpty());
 }
 
 TEST_F(DatasetCheckTest, ClassesWithNamesCountEvenWithoutSamples) {

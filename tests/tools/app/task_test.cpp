@@ -120,6 +120,23 @@ TEST_F(TaskTest, RanksHaveTheFiguresOfAll) {
   EXPECT_NEAR(nlohmann::json::parse(evaluated.output).at("mse").get<double>() / together, 1, 1e-4);
 }
 
+TEST_F(TaskTest, AResumedRunKeepsTheWeightsWithWhichItStarted) {
+  const std::string recipe =
+      "model: {arch: layers, params: {layers: [global_avg_pool, flatten, linear]}}\n"
+      "lr: {lr: 0.001}\n";
+  ASSERT_EQ(run("train", recipe).exit_code, 0);
+  const std::string weights = (folder_ / "first.safetensors").string();
+  std::filesystem::copy_file(folder_ / "runs/r/final_weights.safetensors", weights);
+  const std::vector<std::string> longer = {"--training.epochs=3", "--checkpoint.resume=force"};
+  std::vector<std::string> with_weights = longer;
+  with_weights.push_back("--model.weights=" + weights);
+  const ChildResult resumed = run("train", recipe, with_weights);
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.errors;
+  EXPECT_THAT(resumed.errors, Names("command line", "model.weights", "no effect"));
+  const auto params = nlohmann::json::parse(std::ifstream(folder_ / "runs/r/params.json"));
+  EXPECT_EQ(params.at("model.weights"), "");
+}
+
 TEST_F(TaskTest, SkippedStepsAreCountedInTheLogTheSummaryAndAWarning) {
   // The gradient of sample 3 overflows in one step of each epoch.
   for (const bool trains : {true, false}) {

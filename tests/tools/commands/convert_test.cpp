@@ -271,6 +271,7 @@ TEST_F(ConvertNamesTest, TheFolderOfAFinishedRunGivesItsFinalWeights) {
   EXPECT_THAT(error, Names(run.string(), "final_weights.safetensors"));
   const auto checkpoint = [&](std::int64_t step) {
     CheckpointWriter writer(run / "checkpoints", step, /*expected_bytes=*/0);
+    writer.add("state.json", std::as_bytes(std::span(values_)));
     return writer.commit().string();
   };
   const std::string unfinished = checkpoint(2);

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "tools/cli/recipe_arguments.h"
 #include "tools/experiments/trial/trial.h"
 
 namespace precast::tools {
@@ -18,14 +19,20 @@ namespace {
 /// check takes a second.
 constexpr std::size_t kMaxChecks = 64;
 
-/// In a message `command line: KEY: ...`, replaces `command line` by the location of the key in the
-/// sweep.
+/// In a message `command line: KEY: ...` about a key of the sweep, replaces `command line` by the
+/// location of the key in the sweep. An unknown key is named `--KEY`, as on a command line.
 std::string with_sweep_location(const Sweep& sweep, const TrialProblem& problem) {
   constexpr std::string_view kPlace = "command line: ";
   if (!problem.text.starts_with(kPlace)) return problem.text;
   const std::string rest = problem.text.substr(kPlace.size());
-  const std::string key = rest.substr(0, rest.find(':'));
-  return fmt::format("{}: {}", origin_of(sweep, *problem.trial, key).text(), rest);
+  constexpr std::string_view kDashes = "--";
+  const bool is_unknown = rest.starts_with(kDashes);
+  const std::size_t begin = is_unknown ? kDashes.size() : 0;
+  const std::string key = rest.substr(begin, rest.find(':') - begin);
+  // An unknown key is reported once, at the first of its values.
+  const Origin origin = origin_of(sweep, is_unknown ? sweep.trials[0] : *problem.trial, key);
+  if (origin.source == kCommandLine) return problem.text;
+  return fmt::format("{}: {}", origin.text(), rest.substr(begin));
 }
 
 /// The values of the settings that may decide which keys a trial reads: all settings except those

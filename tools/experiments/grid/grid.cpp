@@ -59,7 +59,7 @@ Arguments make_arguments() {
   arguments.take_keys({});
   arguments.example("precast grid sweep.yaml --dry-run");
   arguments.example("precast grid sweep.yaml --training.epochs=2 --data.num_workers=4");
-  arguments.exit_codes({3, 6, 85});
+  arguments.exit_codes({3, 4, 6, 85});
   return arguments;
 }
 
@@ -264,6 +264,7 @@ int run_all(const Sweep& sweep, const std::filesystem::path& program, const Argu
         "its other trials would probably fail in the same way");
   if (code == ExitCode::preempted) return report_stopped();
   show_results(sweep, states, options.has("json"));
+  log_info("=> grid.html and the runs are in {}", sweep.folder.string());
   return static_cast<int>(code);
 }
 
@@ -293,6 +294,25 @@ std::size_t find_trial(const Sweep& sweep, const std::string& text) {
   return *index;
 }
 
+/// Says why a trial that has ended before does not run again; nothing if it will run.
+void report_ended(const Trial& trial, const TrialState& state, const std::string& metric) {
+  switch (state.status) {
+    case TrialStatus::waiting:
+      return;
+    case TrialStatus::done:
+      return log_info("{}: is already done, {} {}", trial.id, metric,
+                      figure_text(state.figures.value(metric, ordered_json()), metric));
+    case TrialStatus::diverged:
+      return log_info("{}: has diverged and is not run again", trial.id);
+    case TrialStatus::failed:
+      return log_info(
+          "{}: has failed, {}, and is not run again. To run it again, add --retry-failed", trial.id,
+          exit_text(state.exit_code));
+    case TrialStatus::stopped:
+      return log_info("{}: was stopped early and is not run again", trial.id);
+  }
+}
+
 /// Trains one trial with all GPUs and cores of this process, as a task of a Slurm array.
 int run_one(const Sweep& sweep, const std::filesystem::path& program, const Arguments& options) {
   const std::size_t index = find_trial(sweep, options.text("trial"));
@@ -312,6 +332,7 @@ int run_one(const Sweep& sweep, const std::filesystem::path& program, const Argu
   // Not named after the index, because a trial's index changes if the sweep is extended.
   Journal journal(sweep.folder / fmt::format("results-{}.jsonl", trial.id));
   States states = read_states(sweep, options.has("retry-failed"));
+  report_ended(trial, states[trial.id], sweep.metric);
   // A task does not see the whole grid: it neither writes the page nor stops trials early.
   const std::vector<Trial> trials = {trial};
   TaskDisplay display(trials, file, states, sweep.metric);

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "framework/core/error.h"
 #include "tools/cli/recipe_file.h"
 #include "tools/experiments/grid/axis_product.h"
 #include "tools/experiments/grid/recipe_metric.h"
@@ -351,7 +352,8 @@ Sweep read_sweep(const std::filesystem::path& path, const std::vector<Override>&
   add_seeds(keys.seeds, axes, diagnostics);
   add_keys(sweep, keys, axes, fixed, diagnostics);
   check_metric(schema.origin("metric"), "metric", sweep.metric, keys.direction, diagnostics);
-  if (!keys.recipe.empty() && !std::filesystem::is_regular_file(sweep.recipe)) {
+  const bool lacks_recipe = !keys.recipe.empty() && !std::filesystem::is_regular_file(sweep.recipe);
+  if (lacks_recipe) {
     diagnostics.error(schema.origin("recipe"), "recipe",
                       fmt::format("expected an existing file, got {}. Paths are relative to the "
                                   "current folder, {}",
@@ -359,6 +361,7 @@ Sweep read_sweep(const std::filesystem::path& path, const std::vector<Override>&
   }
   const AxisProduct product(axes, keys.zip, diagnostics);
   check_keys(sweep.axes, diagnostics);
+  if (lacks_recipe && diagnostics.errors().size() == 1) throw IoError(diagnostics.errors()[0]);
   diagnostics.throw_if_errors();
   add_trials(sweep, fixed, product, diagnostics);
   check_evaluated(sweep, diagnostics);

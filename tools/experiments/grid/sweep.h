@@ -45,7 +45,7 @@ struct Sweep {
 /// Reads a sweep (README.md describes the format). Paths are relative to the working folder, as in
 /// recipes. @param overrides keys of the recipe to set in all trials. They replace the same keys of
 /// `set`, and must not be axes. @throws ConfigError with all mistakes, as `file:line:col: key:
-/// message`; IoError if the file cannot be read.
+/// message`; IoError if the file cannot be read, or if the only mistake is a missing recipe.
 [[nodiscard]] Sweep read_sweep(const std::filesystem::path& path,
                                const std::vector<Override>& overrides = {});
 

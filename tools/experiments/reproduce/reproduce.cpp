@@ -62,7 +62,7 @@ Arguments make_arguments() {
   arguments.example("precast reproduce configs/imagenet/table.yaml --rows rn18_16 --dry-run");
   arguments.example("precast reproduce configs/imagenet/table.yaml --seeds 3 --at-once 8");
   arguments.example("precast reproduce configs/imagenet/table.yaml --project h200");
-  arguments.exit_codes({3, 6, 85});
+  arguments.exit_codes({3, 4, 6, 85});
   return arguments;
 }
 

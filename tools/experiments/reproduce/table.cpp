@@ -1,6 +1,7 @@
 #include "tools/experiments/reproduce/table.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -67,6 +68,7 @@ class TableReader {
       diagnostics_.error(
           schema.origin("recipe"), where + ".recipe",
           fmt::format("expected an existing recipe file, got '{}'", row.recipe.string()));
+      ++missing_recipes_;
     }
     row.settings = read_settings(settings, where + ".settings");
     each(published, where + ".published", [&](const ConfigNode& item, const std::string& at) {
@@ -87,6 +89,9 @@ class TableReader {
     read_figures(schema, node, where, other.figures);
     return other;
   }
+
+  /// The number of errors that say that the recipe of a row is missing.
+  [[nodiscard]] std::size_t missing_recipes() const { return missing_recipes_; }
 
   /// Calls `take(item, where)` for each item of a list. A missing list counts as empty.
   template <typename Take>
@@ -171,6 +176,7 @@ class TableReader {
   Diagnostics& diagnostics_;
   std::set<std::string> sources_;
   std::set<std::string> rows_;
+  std::size_t missing_recipes_ = 0;
   /// A schema writes the figures kOptional here; read_figures() copies those that were given.
   std::array<double, std::size(kOptional)> values_{};
 };
@@ -265,6 +271,9 @@ ResultTable read_table(const std::filesystem::path& path) {
   });
   if (lists.rows.kind == ConfigNode::Kind::list && lists.rows.items.empty())
     diagnostics.error(lists.rows.origin, "rows", "expected at least one row, got none");
+  const std::vector<std::string>& errors = diagnostics.errors();
+  if (!errors.empty() && errors.size() == reader.missing_recipes())
+    throw IoError(fmt::format("{}", fmt::join(errors, "\n")));
   diagnostics.throw_if_errors();
   if (!lists.curves.empty()) table.curves = read_curves(path.parent_path() / lists.curves);
   return table;

@@ -79,7 +79,8 @@ struct ResultTable {
 
 /// Reads a table. Paths of recipes and of the CSV file are relative to the table's folder.
 /// @throws ConfigError with all mistakes in the table (file:line:col: key: expected, got), or with
-/// the first one in the CSV file; IoError.
+/// the first one in the CSV file; IoError if a file cannot be read, or if missing recipes are the
+/// only mistakes.
 [[nodiscard]] ResultTable read_table(const std::filesystem::path& path);
 
 }  // namespace precast::tools

@@ -205,14 +205,17 @@ std::vector<std::string> unique_messages(const std::vector<TrialProblem>& proble
   return messages;
 }
 
-/// @throws DeviceError or ConfigError (see check_by_dry_run())
+/// @throws Error (see check_by_dry_run())
 [[noreturn]] void reject(const std::vector<TrialProblem>& problems, const TextOf& text) {
-  const std::string all = fmt::format("{}", fmt::join(unique_messages(problems, text), "\n"));
-  if (std::ranges::all_of(problems, [](const TrialProblem& problem) {
-        return problem.exit_code == ExitCode::environment;
-      }))
-    throw DeviceError(all);
-  throw ConfigError(all);
+  constexpr ExitCode kPassedOn[] = {ExitCode::dataset_invalid, ExitCode::checkpoint_invalid,
+                                    ExitCode::io, ExitCode::environment};
+  const ExitCode first = problems.front().exit_code;
+  const bool is_passed_on = std::ranges::find(kPassedOn, first) != std::ranges::end(kPassedOn) &&
+                            std::ranges::all_of(problems, [&](const TrialProblem& one) {
+                              return one.exit_code == first;
+                            });
+  throw Error(fmt::format("{}", fmt::join(unique_messages(problems, text), "\n")),
+              is_passed_on ? first : ExitCode::usage);
 }
 
 }  // namespace

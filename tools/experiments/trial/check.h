@@ -48,9 +48,9 @@ struct DryRunOptions {
 /// SIGTERM, SIGINT, SIGHUP and SIGUSR1 stop the dry runs.
 /// @param text formats a problem as a message; several trials may have the same message.
 /// @return false if a signal stopped the dry runs.
-/// @throws DeviceError with the messages of all problems, without duplicates, if too few GPUs are
-/// the only problem; otherwise ConfigError with these messages. IoError if a program cannot be
-/// started.
+/// @throws Error with the messages of all problems, without duplicates. Its exit code is that of
+/// the dry runs if it is 3, 4, 5 or 6 for all problems, such as 5 for a missing dataset and 6 for
+/// too few GPUs; otherwise 2. IoError if a program cannot be started.
 [[nodiscard]] bool check_by_dry_run(
     std::vector<const Trial*> trials, const DryRunOptions& options,
     const std::function<std::string(const TrialProblem&)>& text = [](const TrialProblem& problem) {

@@ -62,6 +62,18 @@ class GridTest : public ::testing::Test {
   ChildResult grid(const std::vector<std::string>& options = {}) const {
     return run_child(command(options), std::chrono::minutes(1));
   }
+  /// A grid whose dry runs print `errors` and end with the exit code `code`.
+  ChildResult grid_whose_check_fails(const std::string& errors, int code,
+                                     const std::vector<std::string>& options = {}) const {
+    std::vector<std::string> words = command(options);
+    std::string& program = *(std::ranges::find(words, "--program") + 1);
+    std::ofstream(folder_ / "errors") << errors;
+    std::ofstream(folder_ / "failing")
+        << "#!/bin/bash\ncat '" << (folder_ / "errors").string() << "' >&2\nexit " << code << "\n";
+    std::filesystem::permissions(folder_ / "failing", std::filesystem::perms::owner_all);
+    program = folder_ / "failing";
+    return run_child(words, std::chrono::minutes(1));
+  }
   /// @param gpus the value of CUDA_VISIBLE_DEVICES.
   std::vector<std::string> command_with_gpus(const std::string& gpus,
                                              const std::vector<std::string>& options = {}) const {
@@ -140,6 +152,8 @@ TEST_F(GridTest, TrainsEveryCombinationAndRanksThemOverSeeds) {
             "2      0.5            0.5000 +- 0.0000   2 done\n"
             "3      0.2            0.2000 +- 0.0000   2 done\n");
   EXPECT_THAT(run.errors, Names("6/6"));
+  EXPECT_THAT(run.errors, testing::EndsWith(" " + (folder_ / "g").string() + "\n"));
+  EXPECT_THAT(run.errors, Names("grid.html"));
   const json ranking = results().at("ranking");
   EXPECT_EQ(ranking[0].at("settings").at("fake.quality"), "0.8");
   EXPECT_EQ(ranking[0].at("count"), 2);
@@ -277,6 +291,44 @@ TEST_F(GridTest, AWrongValueIsRefusedAtItsPlaceBeforeAnythingRuns) {
     EXPECT_EQ(test::occurrences(run.errors, "fake.refused"), 1) << run.errors;
   }
   EXPECT_TRUE(fake_log().empty());
+}
+
+TEST_F(GridTest, UnknownKeysOfTheRecipeAreRefusedAtTheirPlaces) {
+  write_sweep("axes:\n  training.wd: [1, 2]\nset: {lr.lrr: 1}");
+  const ChildResult run = grid_whose_check_fails(
+      "error: command line: --training.wd: unknown key\n"
+      "command line: --lr.lrr: unknown key\ncommand line: --no.key: unknown key\n",
+      2, {"--no.key=1"});
+  EXPECT_EQ(run.exit_code, 2);
+  const std::string sweep = folder_ / "s.yaml";
+  EXPECT_THAT(run.errors, Names(sweep + ":4:17: training.wd", sweep + ":5:15: lr.lrr",
+                                "command line: --no.key"));
+  EXPECT_EQ(test::occurrences(run.errors, "training.wd"), 1) << "once, not once per value";
+}
+
+TEST_F(GridTest, AnExitCodeThatAllChecksHaveIsThatOfTheGrid) {
+  write_sweep("axes: {fake.quality: [0.1, 0.2]}");
+  for (const std::vector<std::string>& options : {std::vector<std::string>{}, {"--dry-run"}}) {
+    for (const int code : {3, 4, 5}) {
+      const ChildResult run =
+          grid_whose_check_fails("error: d.beton: as scripted\n", code, options);
+      EXPECT_EQ(run.exit_code, code);
+      EXPECT_EQ(test::occurrences(run.errors, "d.beton"), 1) << run.errors;
+    }
+    EXPECT_EQ(grid_whose_check_fails("error: as scripted\n", 1, options).exit_code, 2);
+  }
+}
+
+TEST_F(GridTest, AMissingRecipeIsAnIoErrorUnlessThereAreOtherMistakes) {
+  std::filesystem::remove(folder_ / "r.yaml");
+  write_sweep("axes: {fake.quality: [0.1, 0.2]}");
+  const ChildResult missing = grid();
+  EXPECT_EQ(missing.exit_code, 5);
+  EXPECT_THAT(missing.errors, Names((folder_ / "s.yaml").string() + ":1:9", folder_ / "r.yaml"));
+  write_sweep("axes: {fake.quality: [0.1, 0.2]}\nno_key: 1");
+  const ChildResult both = grid();
+  EXPECT_EQ(both.exit_code, 2);
+  EXPECT_THAT(both.errors, Names(folder_ / "r.yaml", "no_key"));
 }
 
 TEST_F(GridTest, AKeyThatNoTrialReadsIsRefusedAtItsPlaceBeforeAnythingRuns) {
@@ -637,6 +689,9 @@ TEST_F(GridTest, MedianRuleStopsBadTrialsWithACheckpoint) {
   EXPECT_EQ(fake_log("saved").size(), std::size_t{all.at("counts").at("stopped")});
   EXPECT_EQ(all.at("ranking")[3].at("count"), 0);
   EXPECT_EQ(grid().exit_code, 0);
+  const ChildResult task = grid({"--trial", "3"});
+  EXPECT_EQ(task.exit_code, 0);
+  EXPECT_THAT(task.errors, Names(bad.at("trial").get<std::string>(), "stopped"));
   EXPECT_EQ(fake_log(" start ").size(), 4U);
 }
 
@@ -698,6 +753,23 @@ TEST_F(GridTest, ArrayTasksRunOneTrialEachAndTheirResultsMerge) {
   std::ofstream(folder_ / "array.sh") << script.output;
   EXPECT_EQ(run_child({"/bin/bash", "-n", folder_ / "array.sh"}, std::chrono::minutes(1)).errors,
             "");
+}
+
+TEST_F(GridTest, ATaskSaysWhyItsTrialDoesNotRunAgain) {
+  write_sweep("axes: {fake.quality: [0.25], fake.script: [done, 'exit:12', 'exit:4']}");
+  EXPECT_EQ(grid().exit_code, 1);
+  const json trials = results().at("trials");
+  const auto again = [&](std::size_t index, int code) {
+    const ChildResult run = grid({"--trial", std::to_string(index)});
+    EXPECT_EQ(run.exit_code, code);
+    EXPECT_EQ(test::occurrences(run.errors, "\n"), 1) << run.errors;
+    EXPECT_THAT(run.errors, testing::StartsWith(trials.at(index).at("trial").get<std::string>()));
+    return run.errors;
+  };
+  EXPECT_THAT(again(0, 0), Names("done", "top_1", "0.2500"));
+  EXPECT_THAT(again(1, 0), Names("diverged"));
+  EXPECT_THAT(again(2, 1), Names("failed", 4, "--retry-failed"));
+  EXPECT_EQ(fake_log(" start ").size(), 3U);
 }
 
 TEST_F(GridTest, AnArrayTaskTrainsTheTrialThatTheSweepHadWhenTheScriptWasMade) {

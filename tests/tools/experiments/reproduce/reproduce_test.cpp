@@ -118,6 +118,23 @@ TEST_F(ReproduceTest, AMistakeInAnyRowStopsBeforeTheFirstTraining) {
   EXPECT_EQ(starts(), 0U);
 }
 
+TEST_F(ReproduceTest, MissingFilesAreIoErrorsBeforeTheFirstTraining) {
+  std::ofstream(folder_ / "failing") << "#!/bin/bash\necho 'error: d.beton: as scripted' >&2\n"
+                                        "exit 5\n";
+  std::filesystem::permissions(folder_ / "failing", std::filesystem::perms::owner_all);
+  std::vector<std::string> words = command({});
+  *(std::ranges::find(words, "--program") + 1) = folder_ / "failing";
+  const ChildResult dataset = run_child(words, std::chrono::minutes(1));
+  EXPECT_EQ(dataset.exit_code, 5);
+  EXPECT_THAT(dataset.errors, Names("d.beton"));
+  std::filesystem::remove(folder_ / "r.yaml");
+  const ChildResult recipe = reproduce();
+  EXPECT_EQ(recipe.exit_code, 5);
+  EXPECT_THAT(recipe.errors, Names("table.yaml:5", "rows[0].recipe", "rows[1].recipe",
+                                   "rows[2].recipe", folder_ / "r.yaml"));
+  EXPECT_EQ(starts(), 0U);
+}
+
 TEST_F(ReproduceTest, AnEvaluationIsRefusedBeforeTheFirstTraining) {
   const ChildResult given = reproduce({"--training.eval_only=true"});
   EXPECT_EQ(given.exit_code, 2);
