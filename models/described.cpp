@@ -56,6 +56,8 @@ struct Chain : torch::nn::Module {
       Tensor x = input;
       for (const auto& step : steps) x = step(x);
       return x;
+    } catch (const c10::OutOfMemoryError&) {
+      throw;
     } catch (const c10::Error&) {
       if (explain_failure) explain_failure(input);
       throw;

@@ -20,8 +20,8 @@ class PRECAST_API DelimitedReader {
   DelimitedReader(std::string_view text, char delimiter, std::string where);
 
   /// Reads the next row. @param cells overwritten; their memory is reused. @return false at the
-  /// end. @throws DataError naming the line of a quote that is not closed, or is followed by other
-  /// text.
+  /// end. @throws DataError if a quoted cell is not closed, naming the line where it begins, or if
+  /// its closing quote is followed by other text, naming the line of that quote.
   bool next(std::vector<std::string>& cells);
   /// Offset in the text of the row that next() returned.
   [[nodiscard]] std::size_t offset() const { return row_at_; }

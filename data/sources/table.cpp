@@ -398,7 +398,7 @@ void TableOptions::options(Schema& schema) {
   schema.add(
       "class_column", &class_column,
       "the column whose strings are class names; default: the first text column called "
-      "label, labels, class, classes, class_id, target, targets or category, unless an "
+      "label, labels, class, target or category, else classes, class_id or targets, unless an "
       "integer column has one of these names. With --class-names, integers are class names too");
   schema.add("classes", &classes, kClassesHelp);
 }

@@ -140,15 +140,19 @@ std::optional<std::size_t> find_column(const std::string& name,
 
 std::optional<std::size_t> label_column(const std::vector<std::string>& names,
                                         const std::vector<TableColumn>& columns) {
-  constexpr std::string_view kNames[] = {"label",    "labels", "class",   "classes",
-                                         "class_id", "target", "targets", "category"};
-  std::optional<std::size_t> texts;
-  for (std::size_t i = 0; i < columns.size(); ++i) {
-    if (std::ranges::find(kNames, lower_case(names[i])) == std::end(kNames)) continue;
-    if (columns[i].kind() == "int") return i;
-    if (!texts && columns[i].has_texts()) texts = i;
+  constexpr std::string_view kUsual[] = {"label", "labels", "class", "target", "category"};
+  constexpr std::string_view kOthers[] = {"classes", "class_id", "targets"};
+  for (const std::span<const std::string_view> known :
+       {std::span<const std::string_view>(kUsual), std::span<const std::string_view>(kOthers)}) {
+    std::optional<std::size_t> texts;
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      if (std::ranges::find(known, lower_case(names[i])) == known.end()) continue;
+      if (columns[i].kind() == "int") return i;
+      if (!texts && columns[i].has_texts()) texts = i;
+    }
+    if (texts) return texts;
   }
-  return texts;
+  return std::nullopt;
 }
 
 std::optional<std::string> find_value_in_header(const std::vector<std::string>& names,

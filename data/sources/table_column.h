@@ -81,9 +81,9 @@ void check_image_columns(const std::vector<std::string>& names,
 [[nodiscard]] std::optional<std::size_t> find_column(const std::string& name,
                                                      const std::vector<std::string>& names);
 
-/// The column of labels: the first column of ints that is called label, labels, class, classes,
-/// class_id, target, targets or category, in upper or lower case, else the first text column with
-/// such a name.
+/// The column of labels: the first column of ints that is called label, labels, class, target or
+/// category, in upper or lower case, else the first text column with such a name; else a column
+/// that is called classes, class_id or targets, chosen in the same way.
 [[nodiscard]] std::optional<std::size_t> label_column(const std::vector<std::string>& names,
                                                       const std::vector<TableColumn>& columns);
 

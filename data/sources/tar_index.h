@@ -26,10 +26,12 @@ struct TarIndex {
   std::vector<std::string> folders;
 };
 
-/// Finds the files of an uncompressed archive in memory. Only its headers are read, so the memory
-/// can be a mapped file. @param where names the archive in messages. @throws DataError for a
-/// damaged or truncated archive, paths that lead out of it, and members that are neither files nor
-/// folders. @param max_files stops after this number of files.
+/// Finds the files of an uncompressed archive in memory. Reads only the archive's headers, so the
+/// contents of a mapped file are not loaded.
+/// @param where names the archive in messages.
+/// @param max_files stops after this number of files.
+/// @throws DataError for a damaged or truncated archive, paths that lead out of it, and members
+/// that are neither files nor folders.
 [[nodiscard]] PRECAST_API TarIndex index_tar(std::span<const std::byte> archive,
                                              const std::string& where,
                                              std::size_t max_files = SIZE_MAX);

@@ -9,6 +9,7 @@
 #include "data/loader/outputs.h"
 #include "data/torch/batch_source.h"
 #include "framework/api/batch.h"
+#include "framework/core/export.h"
 
 namespace precast::data {
 
@@ -25,8 +26,9 @@ struct BatchFields {
 
 /// Selects the inputs and targets among the loader's outputs. @throws DataError naming the file if
 /// `choice` names an output that does not exist, or there is no output of a suitable kind
-[[nodiscard]] BatchFields find_fields(const BetonReader& reader, std::vector<Output> outputs,
-                                      const FieldChoice& choice);
+[[nodiscard]] PRECAST_API BatchFields find_fields(const BetonReader& reader,
+                                                  std::vector<Output> outputs,
+                                                  const FieldChoice& choice);
 
 /// Returns the tensors of `batch` as views of its memory, with the same layout. The views keep the
 /// memory alive.

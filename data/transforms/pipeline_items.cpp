@@ -18,8 +18,8 @@ namespace {
 enum class Stage { crop, resize, transform, finish };
 
 constexpr std::string_view kOrder =
-    "Expected at most one crop, then resize, then transforms, then channels, convert, normalize "
-    "and layout, each at most once";
+    "Expected, in this order: at most one crop, at most one resize, any number of transforms, and "
+    "then channels, convert, normalize and layout, in any order and each at most once";
 
 class ItemReader {
  public:

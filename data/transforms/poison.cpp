@@ -114,7 +114,8 @@ class Poison final : public Transform {
   [[nodiscard]] PixelShape output(const PixelShape& in) const override {
     if (!(in == shape_)) {
       throw ConfigError(
-          fmt::format("mask: expected {} x {} px, the size of the images at this step, got {} x {}",
+          fmt::format("mask: expected {} x {} px, the size of the images at this point of the "
+                      "pipeline, got {} x {}",
                       in.width, in.height, shape_.width, shape_.height));
     }
     return in;

@@ -84,9 +84,9 @@ class PRECAST_API BetonWriter {
   void make_room(std::uint64_t bytes);
   /// @param end offset in the page, in bytes, up to which the page is written to the file.
   void flush_page(std::uint64_t end);
-  /// Whether the record points to a large value. False for fields without large values, and for a
-  /// custom field whose value is empty and has a pointer of 0; the class that reads this field may
-  /// check for this pointer.
+  /// Whether the record points to a large value. False for fields without large values, and for an
+  /// empty value of a custom field whose metadata contains the pointer 0. The 0 is then stored
+  /// unchanged, because the class that reads this field may test for it.
   [[nodiscard]] bool points_to_value(std::size_t field, const EncodedValue& value) const;
   void flush_metadata();
   void write_sums();

@@ -77,10 +77,13 @@ def main():
     classes = {"label": files[0].names} if files[0].names else None
     fields = {"image": {"image": {"mode": "jpg", "passthrough": True}}, "label": "int"}
     samples = sum(file.file.metadata.num_rows for file in files)
-    with precast.Writer(given.output, fields, samples, classes=classes) as writer:
-        for number, file in enumerate(files, 1):
-            file.copy_to(writer)
-            print(f"{number} of {len(files)} files", file=sys.stderr)
+    try:
+        with precast.Writer(given.output, fields, samples, classes=classes) as writer:
+            for number, file in enumerate(files, 1):
+                file.copy_to(writer)
+                print(f"{number} of {len(files)} files", file=sys.stderr)
+    except precast.Error as error:
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":

@@ -25,12 +25,13 @@ struct State {
 /// counters are unique within the part and the same in every run of a recipe, whatever the number
 /// of ranks.
 ///
-/// A checkpoint contains the state of rank 0, and all ranks restore it. So the state of a method
-/// must be the same on all ranks; values that differ between ranks must be computed from
+/// A checkpoint contains rank 0's state of each method, and all ranks restore it. So the state of a
+/// method must be the same on all ranks; values that differ between ranks must be computed from
 /// RunFacts::rank and the step. When the first checkpoint is saved, a warning names methods whose
-/// state differs, except those that evaluate averages: their averages of running statistics differ
-/// like the statistics themselves. An optimiser that updates only some parameters (dist.zero) has
-/// state only for these.
+/// state differs. Methods for which evaluates_averages() is true (ema, swa) are not compared: they
+/// also average the running statistics, which differ between ranks. With dist.zero, each rank's
+/// optimiser has state only for the parameters that it updates, and the checkpoint contains the
+/// optimiser state of all ranks.
 class Stateful {
  public:
   virtual ~Stateful() = default;

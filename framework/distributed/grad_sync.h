@@ -13,8 +13,9 @@ namespace precast::distributed {
 
 /// How the ranks compute the same update. tensorpack's multi-GPU benchmark compares these modes.
 enum class VariableUpdate {
-  /// Every rank updates its own copy with averaged gradients, which are sent in buckets while the
-  /// backward pass still runs (PyTorch DDP: Li et al., VLDB 2020; c10d::Reducer).
+  /// Every rank updates its own copy of the parameters with averaged gradients. The gradients are
+  /// all-reduced in buckets while the backward pass still runs (PyTorch DDP: Li et al., VLDB 2020;
+  /// c10d::Reducer).
   replicated,
   /// Like `replicated`, but all gradients are sent in one message after the backward pass. This is
   /// the baseline for measuring the benefit of the overlap.

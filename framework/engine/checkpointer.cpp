@@ -161,6 +161,8 @@ class Checkpointer::Impl {
       prune(options_, std::min(options_.keep_finished, options_.keep_last), best_since_);
   }
 
+  void set_identity(ordered_json identity) { identity_ = std::move(identity); }
+
   bool restore(TrainState& state) {
     wait_for_write();
     const std::filesystem::path folder = agree_on_folder();
@@ -339,6 +341,10 @@ Checkpointer::Checkpointer(CheckpointOptions options, CheckpointParts parts, ord
                                    std::move(check))) {}
 
 Checkpointer::~Checkpointer() = default;
+
+void Checkpointer::set_identity(ordered_json identity) {
+  impl_->set_identity(std::move(identity));
+}
 
 void Checkpointer::attach(Stateful* scaler, std::vector<MetricSink*> sinks) {
   impl_->attach(scaler, std::move(sinks));

@@ -88,6 +88,8 @@ class PRECAST_API Checkpointer {
   Checkpointer& operator=(const Checkpointer&) = delete;
   /// Waits for the writing thread.
   ~Checkpointer();
+  /// Sets the identity that later checkpoints contain.
+  void set_identity(nlohmann::ordered_json identity);
 
   /// Adds the parts that belong to the trainer. Call before the first step, after the methods'
   /// on_train_begin(). @param scaler may be null. @param sinks empty on all ranks except rank 0.

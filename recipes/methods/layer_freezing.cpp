@@ -31,7 +31,9 @@ class LayerFreezing final : public Method {
     schema.add("freeze_start", &freeze_start_, "fraction of the run before the first layer freezes")
         .min(0)
         .below(1);
-    schema.add("freeze_level", &freeze_level_, "fraction of the layers that are frozen at the end")
+    schema
+        .add("freeze_level", &freeze_level_,
+             "fraction of the layers, without the last one, that are frozen at the end of the run")
         .min(0)
         .max(1);
   }

@@ -1,5 +1,6 @@
-// Changes the numbers on which a .beton file depends. Header, metadata and allocation table are
-// separated by kilobytes of zeros, so random changes of bytes rarely hit them.
+// Changes numbers in the header, the field descriptors, the metadata and the allocation table of a
+// .beton file. Most of the roughly one kilobyte of each descriptor is zeros, so random changes of
+// bytes rarely hit a number.
 #include <algorithm>
 #include <array>
 #include <cstdint>

@@ -8,10 +8,12 @@
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/norm.h>
 #include <ATen/ops/tensor.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/library.h>
 
 #include <fstream>
 
@@ -217,6 +219,24 @@ TEST(DescribedModelTest, ALayerThatDoesNotWorkOnTheImagesIsNamedEvenIfTheirSizeI
       ThrowsMessage<ConfigError>(Names("model.params.layers[2].max_pool", "2 px", "1 x 1")));
   // The layers fit this size; the images have too many channels.
   EXPECT_THROW((void)pools->forward(make_batch(noise_tensor(1, {2, 4, 16, 16}))), c10::Error);
+}
+
+void run_out_of_memory(const c10::OperatorHandle& /*op*/, torch::jit::Stack* /*stack*/) {
+  TORCH_CHECK_WITH(OutOfMemoryError, false, "Tried to allocate 7 GiB");
+}
+
+TEST(DescribedModelTest, TooLittleMemoryIsNotReportedAsAWrongLayer) {
+  const auto model =
+      described("{layers: [gelu, max_pool, max_pool, max_pool, global_avg_pool, flatten, linear]}");
+  // The last pool does not work on this size, but the first layer runs out of memory.
+  const Batch images = make_batch(noise_tensor(1, {2, 3, 4, 4}));
+  constexpr auto kMode = c10::DispatchKey::TESTING_ONLY_GenericMode;
+  torch::Library others(torch::Library::IMPL, "_", kMode, __FILE__, __LINE__);
+  others.fallback(torch::CppFunction::makeFallthrough());
+  torch::Library gelu(torch::Library::IMPL, "aten", kMode, __FILE__, __LINE__);
+  gelu.impl("gelu", torch::CppFunction::makeFromBoxedFunction<&run_out_of_memory>());
+  const c10::impl::IncludeDispatchKeyGuard mode(kMode);
+  EXPECT_THROW((void)model->forward(images), c10::OutOfMemoryError);
 }
 
 TEST(DescribedModelTest, WindowsLargerThanTheImageAreRefused) {

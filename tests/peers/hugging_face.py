@@ -106,6 +106,16 @@ class HuggingFaceTest(unittest.TestCase):
             self.assertRegex(done.stderr, f"{file.name}: .*{facts}")
             self.assertNotIn("Traceback", done.stderr)
 
+    def test_outputs_that_cannot_be_written_are_named(self):
+        self.output = self.folder / "absent" / "out.beton"
+        for rows, facts in (([(image_file("JPEG"), 0)], "absent"), ([], "samples")):
+            done = self.convert(self.parquet("a.parquet", rows))
+            self.assertEqual(done.returncode, 1, facts)
+            self.assertIn(facts, done.stderr)
+            self.assertNotIn("Traceback", done.stderr)
+            self.output = self.folder / "out.beton"
+        self.assertFalse(self.output.exists())
+
 
 if __name__ == "__main__":
     unittest.main()

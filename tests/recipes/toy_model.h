@@ -9,7 +9,8 @@
 
 namespace precast::test {
 
-/// A few parameters with names of a residual network, without a forward pass, as in
+/// A model without a forward pass (classify() returns its input) and with a few parameters named
+/// like those of a residual network. Parameters and gradients are those of
 /// tests/golden/toy_model.py.
 class ToyModel final : public ImageModel {
  public:

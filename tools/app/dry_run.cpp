@@ -28,6 +28,7 @@
 #include "tools/app/outside_loading.h"
 #include "tools/app/plan.h"
 #include "tools/app/rank_session.h"
+#include "tools/app/recipe_outputs.h"
 #include "tools/app/resolved_run.h"
 #include "tools/app/run_identity.h"
 #include "tools/app/session.h"
@@ -60,39 +61,6 @@ void check_gpus_of_host(const Recipe& recipe, const RankInfo& info) {
   const int ranks = ranks_to_launch(recipe.config, info, recipe.trains());
   check_gpus(ranks > 0 ? gpu_problem(recipe, ranks, gpus, recipe.trains())
                        : gpu_problem(info, recipe.config.training.device, gpus));
-}
-
-/// Whether a pipeline makes images from this dataset; true for a dataset that was not read.
-bool makes_images(const ordered_json& datasets, const char* split, const data::Pipeline& pipeline) {
-  return !datasets.contains(split) || datasets.at(split).contains("image_px") ||
-         !pipeline.outputs.empty();
-}
-
-/// Describes the datasets, the order of the samples (or their producer) and the pipelines of
-/// images.
-ordered_json describe_data(const Recipe& recipe, const ordered_json& datasets) {
-  const auto& keys = recipe.config.data;
-  const ordered_json& values = recipe.resolved;
-  ordered_json described = {{"datasets", datasets}};
-  ordered_json pipeline = ordered_json::object();
-  if (recipe.outside.empty()) {
-    described["order"] = {{"name", keys.order},
-                          {"subset", keys.subset},
-                          {"filter", keys.filter},
-                          {"repeats", keys.repeats}};
-    if (recipe.trains() && makes_images(datasets, "train", recipe.train_pipeline)) {
-      pipeline["train"] =
-          pipeline_summary(recipe.train_pipeline, values.at("pipeline.train"), /*train=*/true);
-    }
-  } else {
-    described["producer"] = recipe.outside;
-  }
-  if (makes_images(datasets, "val", recipe.val_pipeline)) {
-    pipeline["val"] =
-        pipeline_summary(recipe.val_pipeline, values.at("pipeline.val"), /*train=*/false);
-  }
-  described["pipeline"] = std::move(pipeline);
-  return described;
 }
 
 /// The keys of the recipe that this run does not read, apart from Recipe::unread_keys. They cause
@@ -157,6 +125,34 @@ struct PlannedData {
     return train ? train.get() : val.get();
   }
 };
+
+/// Describes the datasets, the order of the samples (or their producer) and the pipelines of
+/// images.
+ordered_json describe_data(const Recipe& recipe, const PlannedData& planned) {
+  const auto& keys = recipe.config.data;
+  const ordered_json& values = recipe.resolved;
+  ordered_json described = {{"datasets", planned.datasets}};
+  ordered_json pipeline = ordered_json::object();
+  if (recipe.outside.empty()) {
+    described["order"] = {{"name", keys.order},
+                          {"subset", keys.subset},
+                          {"filter", keys.filter},
+                          {"repeats", keys.repeats}};
+    if (recipe.trains() &&
+        has_image_input(recipe.train_pipeline, recipe.config, planned.train.get())) {
+      pipeline["train"] =
+          pipeline_summary(recipe.train_pipeline, values.at("pipeline.train"), /*train=*/true);
+    }
+  } else {
+    described["producer"] = recipe.outside;
+  }
+  if (has_image_input(recipe.val_pipeline, recipe.config, planned.val.get())) {
+    pipeline["val"] =
+        pipeline_summary(recipe.val_pipeline, values.at("pipeline.val"), /*train=*/false);
+  }
+  described["pipeline"] = std::move(pipeline);
+  return described;
+}
 
 /// Reads the training set and the validation set.
 void read_datasets(const ResolvedRun& run, const Registries& registries, PlannedData& planned) {
@@ -283,7 +279,7 @@ int dry_run(const Recipe& recipe, const Registries& registries, const RankInfo& 
     check_images_on_gpu(*fields, recipe.train_pipeline, run, plan.image_size_px);
   const auto frozen = check_model(run, plan, registries, planned);
   ordered_json described = describe_plan(run, plan, planned.values, options.has("per-step"));
-  described.update(describe_data(recipe, planned.datasets));
+  described.update(describe_data(recipe, planned));
   described["kernels"] = describe_kernels(run, plan, count_fused_layers(run, plan, registries));
   described["graphs"] = describe_graphs(run, plan, registries);
   described["frozen"] = frozen;

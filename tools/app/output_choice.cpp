@@ -14,23 +14,20 @@
 namespace precast::tools {
 namespace {
 
-std::vector<std::string> names_of(const std::vector<data::Output>& outputs,
-                                  const std::vector<std::size_t>& indices) {
-  std::vector<std::string> names;
-  for (const std::size_t index : indices) names.push_back(outputs[index].name);
-  return names;
+std::string field_of(const data::Output& output, const data::BetonReader& reader) {
+  if (data::is<data::SampleIdOutput>(output)) return std::string(data::kSampleId);
+  return reader.fields()[output.field].name;
 }
 
-bool has_outputs(const std::vector<data::Output>& outputs, const std::vector<std::string>& names) {
-  return std::ranges::all_of(names, [&](const std::string& name) {
-    return std::ranges::find(outputs, name, &data::Output::name) != outputs.end();
-  });
-}
-
-OutputChoice choose(const data::BetonReader& reader, std::vector<data::Output> outputs,
+OutputChoice choose(const data::BetonReader& reader, const std::vector<data::Output>& outputs,
                     const data::FieldChoice& choice) {
-  const data::BatchFields fields = data::find_fields(reader, std::move(outputs), choice);
-  return {names_of(fields.outputs, fields.inputs), names_of(fields.outputs, fields.targets)};
+  const data::BatchFields fields = data::find_fields(reader, outputs, choice);
+  OutputChoice chosen;
+  for (const std::size_t index : fields.inputs)
+    chosen.inputs.push_back(field_of(fields.outputs[index], reader));
+  for (const std::size_t index : fields.targets)
+    chosen.targets.push_back(field_of(fields.outputs[index], reader));
+  return chosen;
 }
 
 }  // namespace
@@ -54,20 +51,26 @@ std::vector<std::string> compare_outputs(const OutputChoice& trained, const std:
   const auto outputs = data::resolve_outputs(dataset, pipeline, /*normalize=*/true);
   const OutputChoice found = choose(dataset, outputs, choice);
   const std::string file = dataset.path().string();
+  const auto output_of = [&](const std::string& field) {
+    return std::ranges::find(outputs, field,
+                             [&](const data::Output& output) { return field_of(output, dataset); });
+  };
   std::vector<std::string> warnings;
+  // Without the key, one output is chosen.
   const auto compare = [&](std::string_view key, const std::vector<std::string>& before,
                            const std::vector<std::string>& now) {
-    if (before.empty() || now.empty() || before == now) return;
-    if (has_outputs(outputs, before)) {
-      recipe.refuse(key, fmt::format("missing. The first suitable outputs are [{}] in {}, but [{}] "
-                                     "in {}. Set --{}=[{}] to read the same ones",
-                                     fmt::join(before, ", "), trained_on, fmt::join(now, ", "),
-                                     file, key, fmt::join(before, ", ")));
+    if (before.size() != 1 || now.size() != 1 || before == now) return;
+    const auto same = output_of(before[0]);
+    if (same == outputs.end()) {
+      warnings.push_back(
+          fmt::format("{}: expected the field '{}' in {}, as in {}, got none. '{}' "
+                      "is used instead",
+                      key, before[0], file, trained_on, now[0]));
+      return;
     }
-    warnings.push_back(
-        fmt::format("{}: expected [{}] in {}, as in {}, got [{}], which is used "
-                    "instead",
-                    key, fmt::join(before, ", "), file, trained_on, fmt::join(now, ", ")));
+    recipe.refuse(key, fmt::format("missing. The first suitable field is '{}' in {}, but '{}' in "
+                                   "{}. Set --{}=[{}] to read the same field",
+                                   before[0], trained_on, now[0], file, key, same->name));
   };
   if (recipe.config.data.inputs.empty()) compare("data.inputs", trained.inputs, found.inputs);
   if (recipe.config.data.targets.empty()) compare("data.targets", trained.targets, found.targets);

@@ -9,9 +9,9 @@
 
 namespace precast::tools {
 
-/// The names of the outputs that a model and its loss read from a dataset: those of data.inputs and
-/// data.targets. For an empty key, they are the first suitable outputs, so they depend on the order
-/// of the dataset's fields.
+/// The names of the fields that a model and its loss read from a dataset: those of data.inputs and
+/// data.targets. For an empty key, the first suitable field is read, so it depends on the order of
+/// the dataset's fields.
 struct OutputChoice {
   std::vector<std::string> inputs;
   /// Empty if the loss reads no targets.
@@ -23,13 +23,13 @@ struct OutputChoice {
 [[nodiscard]] OutputChoice choose_outputs(const data::BetonReader& reader, const Recipe& recipe,
                                           const data::Pipeline& pipeline);
 
-/// Compares the outputs on which a network was trained with those that will be read from a dataset
-/// for an evaluation.
+/// Compares the fields on which a network was trained with those that will be read from a dataset
+/// for an evaluation, for each key that the recipe leaves empty.
 /// @param trained empty lists are not compared. @param trained_on its dataset or run, for messages.
 /// @param predicts whether targets are not read.
-/// @return warnings about outputs that the dataset does not have.
-/// @throws ConfigError naming data.inputs or data.targets if the dataset has the outputs of the
-/// training, but the first suitable ones are others; DataError as choose_outputs()
+/// @return warnings about fields that the dataset does not have.
+/// @throws ConfigError naming data.inputs or data.targets if the dataset has the field of the
+/// training, but another one is read; DataError as choose_outputs()
 [[nodiscard]] std::vector<std::string> compare_outputs(const OutputChoice& trained,
                                                        const std::string& trained_on,
                                                        const data::BetonReader& dataset,

@@ -401,6 +401,12 @@ int run_predict(const std::vector<std::string>& args) {
     check_same_photos(ranks.communicator(), photos);
     if (ranks.is_rank_zero()) report_ignored(photos);
     const auto dataset = find_dataset(recipe);
+    if (!has_image_input(recipe.val_pipeline, config, dataset.get())) {
+      throw ConfigError(
+          fmt::format("predict: expected a network that reads images, got one that reads other "
+                      "fields of {}. Give a dataset",
+                      dataset->path().string()));
+    }
     return Predictor(run, registries, ranks, dataset.get(), DatasetUse::name_classes, run_argument,
                      format)
         .predict_photos(photos);

@@ -52,8 +52,11 @@ void PredictionWriter::add(const at::Tensor& logits, int passes, std::span<const
     if (!readable(i)) continue;
     ++samples_;
     const std::span<const float> row{rows.const_data_ptr<float>() + i * outputs, outputs};
+    if (writes_only_array()) {
+      count_not_finite(names[i], row);
+      continue;
+    }
     check_finite(names[i], row);
-    if (writes_only_array()) continue;
     throw_if_stopped();
     add_row(names[i], row, passes);
   }
@@ -114,7 +117,17 @@ void PredictionWriter::write_to_file(std::string_view text) {
   file_buffer_.clear();
 }
 
+void PredictionWriter::count_not_finite(const std::string& name, std::span<const float> outputs) {
+  if (std::ranges::all_of(outputs, [](float value) { return std::isfinite(value); })) return;
+  if (not_finite_++ == 0) first_not_finite_ = name;
+}
+
 void PredictionWriter::finish() {
+  if (not_finite_ > 0) {
+    log_warning("predict: {} outputs that are NaN or infinite; the first one is {}",
+                not_finite_ == 1 ? "1 sample has" : fmt::format("{} samples have", not_finite_),
+                first_not_finite_);
+  }
   if (writes_array()) {
     const at::Tensor all = (array_.size() == 1 ? array_[0] : at::cat(array_)).contiguous();
     const auto* bytes = static_cast<const std::byte*>(all.const_data_ptr());

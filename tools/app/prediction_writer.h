@@ -54,7 +54,8 @@ class PredictionWriter {
   /// @param problems for each sample, why it could not be read, or "" if it could. Samples that
   /// could not be read are left out; in a .npy, their rows are NaN. An empty list means that all
   /// samples could be read.
-  /// @throws the errors of check_outputs(), check_finite() and throw_if_stopped(); IoError
+  /// @throws the errors of check_outputs() and throw_if_stopped(); unless only a .npy is written,
+  /// the error of check_finite(); IoError
   void add(const at::Tensor& logits, int passes, std::span<const std::string> names,
            std::span<const std::string> problems = {});
   /// Completes the file and prints the text. Call it once, after the last add().
@@ -70,6 +71,9 @@ class PredictionWriter {
   [[nodiscard]] bool writes_jsonl() const { return format_.file.extension() == ".jsonl"; }
   void add_array(const at::Tensor& logits, std::span<const std::string> problems);
   void begin_table(const at::Tensor& logits);
+  /// Counts samples with outputs that are not finite. A .npy may contain them, for example for
+  /// masked logits.
+  void count_not_finite(const std::string& name, std::span<const float> outputs);
   void add_row(const std::string& name, std::span<const float> logits, int passes);
   /// Adds the line to the file, to the printed output or to both, as PredictFormat says.
   void write_csv(std::string_view text);
@@ -86,6 +90,8 @@ class PredictionWriter {
   /// Lines that are not in text_file_ yet, and text to print.
   std::string file_buffer_, stdout_buffer_;
   std::int64_t samples_ = 0;
+  std::int64_t not_finite_ = 0;
+  std::string first_not_finite_;
 };
 
 }  // namespace precast::tools

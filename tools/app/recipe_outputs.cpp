@@ -130,6 +130,11 @@ const data::ImagePipeline* find_input_image(const data::Pipeline& pipeline,
   return input != nullptr && is_image(*input, pipeline, &data) ? &input->image : nullptr;
 }
 
+bool has_image_input(const data::Pipeline& pipeline, const TrainConfig& config,
+                     const data::BetonReader* data) {
+  return data == nullptr || find_input_image(pipeline, config, *data) != nullptr;
+}
+
 data::Pipeline prediction_pipeline(const data::Pipeline& pipeline, const TrainConfig& config,
                                    const data::BetonReader& data) {
   const OutputSpec* const input = find_input(pipeline, config, &data);

@@ -69,6 +69,10 @@ struct Labels {
                                                           const TrainConfig& config,
                                                           const data::BetonReader& data);
 
+/// Whether the first output that the model reads is an image. @param data null: assumes an image
+[[nodiscard]] bool has_image_input(const data::Pipeline& pipeline, const TrainConfig& config,
+                                   const data::BetonReader* data);
+
 /// The outputs of a pipeline for predictions: outputs that the model does not read, such as labels,
 /// are left out if the dataset does not have their fields. Outputs that the model reads are kept,
 /// so that resolve_outputs() reports a missing field.

@@ -29,7 +29,7 @@ struct RunArgument {
   /// The checkpoint whose weights are used; empty if the weights are the run's final ones or were
   /// given as model.weights.
   std::filesystem::path checkpoint = {};
-  /// The outputs on which the run was trained, from run.json; empty for a recipe, and for runs of
+  /// The fields on which the run was trained, from run.json; empty for a recipe, and for runs of
   /// earlier versions.
   OutputChoice trained = {};
 

@@ -232,7 +232,8 @@ std::unique_ptr<Model> build_model(const ResolvedRun& run, const TrainPlan& plan
   if (!config.model.weights.empty()) {
     const WeightsFile file = load_weights(config.model.weights);
     check_weights(file, describe_weights(run.recipe, plan, registries, *model, data, use), use,
-                  /*strict=*/config.model.weights_check == "on");
+                  /*strict=*/config.model.weights_check == "on",
+                  has_image_input(run.recipe.val_pipeline, config, data));
     std::optional<engine::NumClasses> other_head;
     if (use == WeightsUse::train) {
       warn_of_averages(file);

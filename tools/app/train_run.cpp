@@ -38,7 +38,8 @@ engine::NonFinitePolicy nonfinite_policy(const TrainConfig& config) {
   return engine::NonFinitePolicy::stop;
 }
 
-/// Warns if the log of a resumed run lacks epochs that the checkpoint has finished.
+/// Warns if the log of a resumed run lacks epochs that the run had finished when the checkpoint was
+/// saved.
 void warn_of_missing_epochs(const std::filesystem::path& run_folder, std::int64_t epochs_done) {
   if (epochs_done == 0) return;
   std::string missing;
@@ -210,7 +211,10 @@ int TrainRun::run(bool json) {
   engine::Checkpointer checkpointer(
       checkpoint_options(),
       {parts_.model(), parts_.optimizer(), run_.recipe.methods, ranks_.communicator(), run_.device},
-      identity_, [this](const ordered_json& saved) { check_identity(saved); });
+      identity_, [this, &checkpointer](const ordered_json& saved) {
+        check_identity(saved);
+        checkpointer.set_identity(identity_);
+      });
   engine::Watchdog watchdog(
       std::chrono::seconds(run_.config().training.stall_timeout_s),
       [this] {

@@ -138,7 +138,8 @@ Lines compare_networks(const WeightsFile& file, const std::optional<WeightsSpec>
 }
 
 /// Compares what determines the meaning of inputs and outputs.
-Lines compare_data(const WeightsSpec& there, const WeightsSpec& here, WeightsUse use) {
+/// @param images whether the network reads images.
+Lines compare_data(const WeightsSpec& there, const WeightsSpec& here, WeightsUse use, bool images) {
   Lines lines;
   const bool same_count = there.num_classes == here.num_classes;
   if (!same_count && use == WeightsUse::evaluate) {
@@ -156,7 +157,7 @@ Lines compare_data(const WeightsSpec& there, const WeightsSpec& here, WeightsUse
                                     b == names_here.end() ? "none" : fmt::format("'{}'", *b)));
   }
   const data::NormalizeOptions file = {there.mean, there.std}, recipe = {here.mean, here.std};
-  if (!is_same_normalization(file, recipe)) {
+  if (images && !is_same_normalization(file, recipe)) {
     lines.push_back(
         difference_text("normalisation", normalization_text(file), normalization_text(recipe)));
   }
@@ -180,8 +181,7 @@ WeightsSpec describe_weights(const Recipe& recipe, const TrainPlan& plan,
     spec.class_names =
         label_names(*data, trains ? recipe.train_pipeline : recipe.val_pipeline, recipe.config);
   }
-  // Arrays and texts are not normalised.
-  if (data == nullptr || find_input_image(recipe.val_pipeline, recipe.config, *data) != nullptr) {
+  if (has_image_input(recipe.val_pipeline, recipe.config, data)) {
     const data::NormalizeOptions images = normalization_of(eval_image_pipeline(recipe, data));
     spec.mean = images.mean;
     spec.std = images.std;
@@ -191,10 +191,10 @@ WeightsSpec describe_weights(const Recipe& recipe, const TrainPlan& plan,
 }
 
 void check_weights(const WeightsFile& file, const WeightsSpec& expected, WeightsUse use,
-                   bool strict) {
+                   bool strict, bool images) {
   const std::optional<WeightsSpec> spec = spec_of(file);
   Lines network = compare_networks(file, spec, expected);
-  Lines data = spec ? compare_data(*spec, expected, use) : Lines{};
+  Lines data = spec ? compare_data(*spec, expected, use, images) : Lines{};
   Lines& differences = network;
   if (use == WeightsUse::evaluate) {
     differences.insert(differences.end(), data.begin(), data.end());

@@ -30,10 +30,12 @@ enum class WeightsUse {
 /// Compares the weights of `file` with the network that `expected` describes. If that network has
 /// BlurPool, a file without a spec must have ffcv-imagenet's `blur_filter` tensors. Options of the
 /// model that have no effect in evaluation, such as `zero_init_residual`, may differ.
-/// @param strict `model.weights_check: on`; false: differences are only warnings.
+/// @param strict `model.weights_check: on`; false: differences are only warnings. @param images
+/// whether the network reads images; if not, normalisation is not compared, because earlier
+/// versions recorded that of images.
 /// @throws CheckpointError naming the file and all differences, with both values
 void check_weights(const WeightsFile& file, const WeightsSpec& expected, WeightsUse use,
-                   bool strict);
+                   bool strict, bool images = true);
 
 /// Compares the number of classes of `model.weights` with the number of class names of a dataset,
 /// for eval and predict without model.num_classes. Weights with class names are skipped, because

@@ -19,8 +19,8 @@ namespace {
 using nlohmann::ordered_json;
 using Kind = ConfigNode::Kind;
 
-/// Keys of a params.json that belong to the run that recorded it: a training run with the same
-/// configuration is a new run.
+/// Keys that given_keys() leaves out of a params.json. They belong to the run that recorded it, and
+/// a training run that reads the file as a recipe is a new run.
 constexpr std::string_view kPerRunKeys[] = {"logging.run_id", "checkpoint.resume"};
 constexpr const char* kSmoothingKey = "training.label_smoothing";
 /// If this key is given, the default of kSmoothingKey does not apply.

@@ -12,9 +12,10 @@ std::optional<StoredCheckpoint> newer_checkpoint(const std::filesystem::path& ru
   const auto summary = nlohmann::json::parse(std::ifstream(run / "summary.json"), nullptr,
                                              /*allow_exceptions=*/false);
   // Earlier versions did not record the steps.
-  const std::int64_t newest = checkpoints[0].step;
-  const std::int64_t finished = summary.is_object() ? summary.value("steps", newest) : -1;
-  if (newest <= finished) return std::nullopt;
+  if (!summary.is_object() || !summary.contains("steps") || !summary["steps"].is_number())
+    return std::nullopt;
+  const auto finished = summary["steps"].get<std::int64_t>();
+  if (checkpoints[0].step <= finished) return std::nullopt;
   // This reads whole checkpoints to verify them. The newest valid one may be older than the final
   // weights.
   std::optional<StoredCheckpoint> valid = latest_valid_checkpoint(run / kCheckpoints);

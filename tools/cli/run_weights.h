@@ -14,7 +14,8 @@ inline constexpr const char* kCheckpoints = "checkpoints";
 /// @}
 
 /// The newest valid checkpoint of a run with final weights, if it is newer than the final weights.
-/// A finished run that was continued has such checkpoints until it finishes again.
+/// A finished run that was continued has such checkpoints until it finishes again. @return nullopt
+/// also if summary.json does not record the step of the final weights, or cannot be read.
 /// @throws IoError if the checkpoints cannot be listed.
 [[nodiscard]] std::optional<StoredCheckpoint> newer_checkpoint(const std::filesystem::path& run);
 

@@ -81,8 +81,8 @@ void print_chosen_fields(const data::Source& source, const std::vector<data::Sou
     fmt::print("classes: the values of field '{}'\n", classes);
     if (number->name == classes) return;
     fmt::print(stderr,
-               "note: '{0}' is the first int field: recipes need data.targets: {1} to train on "
-               "the classes\n",
+               "note: by default, recipes train on the first int field, '{0}'. To train on the "
+               "classes, set data.targets: {1}\n",
                number->name, classes);
     return;
   }

@@ -86,8 +86,12 @@ std::string find_input(const std::string& in) {
       "{}: expected a run that has finished, got {}. {}", in,
       has_final ? fmt::format("one with a checkpoint that is newer than {}", kFinalWeights)
                 : fmt::format("one without {}", kFinalWeights),
-      newest ? fmt::format("Give its newest checkpoint, {}", newest->path.string())
-             : "It has no checkpoint either"));
+      newest
+          ? fmt::format("Give its newest checkpoint, {}{}", newest->path.string(),
+                        has_final ? fmt::format(", or the weights from before it was continued, {}",
+                                                (run / kFinalWeights).string())
+                                  : "")
+          : "It has no checkpoint either"));
 }
 
 void check_output(const std::string& in, const std::filesystem::path& out) {

@@ -13,6 +13,8 @@ namespace precast::tools {
 
 namespace po = boost::program_options;
 
+constexpr std::int64_t kMaxImagePx = 8192;
+
 void add_pipeline_options(po::options_description& options, const std::string& used) {
   const std::string config_help = fmt::format("recipe to read; only its {} are used", used);
   options.add_options()("pipeline", po::value<std::string>()->value_name("YAML"),
@@ -36,15 +38,29 @@ void read_channels(const ConfigNode& recipe, int& channels, Diagnostics& diagnos
   }
 }
 
-/// The options of the recipe's method progressive_resize, which apply instead of the keys
-/// resolution.*; null if it has no such method.
-const ConfigNode* find_resizing(const ConfigNode& recipe) {
+/// A value of the recipe, and its key.
+struct RecipeValue {
+  std::string key;
+  /// null: the recipe does not set it.
+  const ConfigNode* node = nullptr;
+};
+
+RecipeValue find_value(const ConfigNode* section, const std::string& section_key,
+                       const std::string& name) {
+  return {section_key + "." + name, section == nullptr ? nullptr : section->find(name)};
+}
+
+/// The side of the images in the last epochs of training. An option of the method
+/// progressive_resize, if the recipe lists it; a recipe with resolution.* as well is not valid.
+RecipeValue find_train_size(const ConfigNode& recipe) {
   const ConfigNode* const methods = recipe.find("methods");
-  const ConfigNode* found = nullptr;
-  if (methods == nullptr) return found;
-  for (const ConfigNode& method : methods->items)
-    if (const ConfigNode* options = method.find("progressive_resize")) found = options;
-  return found;
+  for (std::size_t i = 0; methods != nullptr && i < methods->items.size(); ++i) {
+    const ConfigNode& method = methods->items[i];
+    const ConfigNode* const options = method.find("progressive_resize");
+    if (options != nullptr || method.scalar == "progressive_resize")
+      return find_value(options, fmt::format("methods[{}].progressive_resize", i), "max_res");
+  }
+  return find_value(recipe.find("resolution"), "resolution", "max_res");
 }
 
 }  // namespace
@@ -83,15 +99,15 @@ std::optional<std::int64_t> read_image_size(const Arguments& arguments, bool tra
   if (!arguments.has("config-file")) return std::nullopt;
   Diagnostics diagnostics;
   const ConfigNode recipe = read_recipe_file(arguments.text("config-file"), diagnostics).sections;
-  const ConfigNode* section = recipe.find(train ? "resolution" : "validation");
-  if (train)
-    if (const ConfigNode* resizing = find_resizing(recipe)) section = resizing;
-  const ConfigNode* const node =
-      section == nullptr ? nullptr : section->find(train ? "max_res" : "resolution");
+  const auto [key, node] = train
+                               ? find_train_size(recipe)
+                               : find_value(recipe.find("validation"), "validation", "resolution");
   std::int64_t size_px = train ? kDefaultTrainPx : kDefaultEvalPx;
-  if (node != nullptr && !(read_value(*node, &size_px) && size_px >= 1))
-    diagnostics.error(node->origin, train ? "resolution.max_res" : "validation.resolution",
-                      fmt::format("expected integer >= 1, got {}", node->text()));
+  if (node != nullptr && !(read_value(*node, &size_px) && size_px >= 1 && size_px <= kMaxImagePx)) {
+    diagnostics.error(
+        node->origin, key,
+        fmt::format("expected an integer from 1 to {}, got {}", kMaxImagePx, node->text()));
+  }
   diagnostics.throw_if_errors();
   return size_px;
 }

@@ -24,8 +24,8 @@ void add_pipeline_options(
 /// @throws ConfigError, also if both are given; IoError.
 [[nodiscard]] std::optional<data::Pipeline> read_pipeline(const Arguments& arguments, bool train);
 
-/// The side of the images in px, according to the recipe of --config-file: in the last epochs of
-/// training, or in evaluation. @return nullopt without --config-file.
+/// The side of the images in px, 1 to 8192, according to the recipe of --config-file: in the last
+/// epochs of training, or in evaluation. @return nullopt without --config-file.
 /// @throws ConfigError, IoError
 [[nodiscard]] std::optional<std::int64_t> read_image_size(const Arguments& arguments, bool train);
 

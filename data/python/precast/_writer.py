@@ -5,6 +5,7 @@ import ctypes
 import json
 import os
 import re
+import sys
 import warnings
 import weakref
 from collections.abc import Mapping, Sequence
@@ -124,20 +125,23 @@ class Writer:
             self.discard()
 
     def close(self) -> None:
-        """Calls finish(), also while an exception propagates, unless the writer is closed.
+        """Calls finish(), unless the writer is closed.
 
-        If no sample was added, there is no file, and close() emits a RuntimeWarning.
+        If no sample was added, or while an exception other than StopIteration is handled, the file is discarded with a
+        RuntimeWarning: a part of a dataset must not replace a complete one.
 
         @raises IoError
         """
         if not self._finalizer.alive:
             return
-        if self._samples:
+        error = sys.exc_info()[0]
+        if self._samples and (error is None or issubclass(error, StopIteration)):
             self.finish()
-        else:
-            self.discard()
-            warnings.warn(f"{self._path}: expected at least one sample before close(), got none: no file was written",
-                          RuntimeWarning, stacklevel=2)
+            return
+        self.discard()
+        reason = (f"expected close() without an exception, got {error.__name__}" if self._samples
+                  else "expected at least one sample before close(), got none")
+        warnings.warn(f"{self._path}: {reason}. No file was written", RuntimeWarning, stacklevel=2)
 
     def discard(self) -> None:
         """Closes the writer without writing the file; an older file of that name stays. Does nothing if the writer is

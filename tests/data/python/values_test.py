@@ -5,6 +5,7 @@
 
 Needs NumPy; without it, the exit code is 77 (skipped). Values of torch are tested if torch is installed.
 """
+import contextlib
 import copy
 import gc
 import gzip
@@ -162,14 +163,17 @@ class ClosingTest(FolderTest):
             writer.close()
         self.assertEqual(self.labels(), [4])
 
-    def test_close_completes_the_file_during_an_exception(self):
-        with self.assertRaises(precast.DataError):
-            writer = self.writer([1])
-            try:
-                writer.add(label="a")
-            finally:
-                writer.close()
+    def test_close_during_an_exception_discards_the_file_and_warns(self):
+        self.writer([1]).close()
+        with self.assertRaises(KeyboardInterrupt), self.assertWarnsRegex(RuntimeWarning, f"{self.path}.*Keyboard"):
+            with contextlib.closing(self.writer([2])):
+                raise KeyboardInterrupt
         self.assertEqual(self.labels(), [1])
+        try:
+            next(iter([]))
+        except StopIteration:
+            self.writer([3]).close()
+        self.assertEqual(self.labels(), [3])
 
     def test_close_without_samples_warns(self):
         with self.assertWarnsRegex(RuntimeWarning, str(self.path)):

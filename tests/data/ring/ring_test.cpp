@@ -316,8 +316,10 @@ TEST(RingProcessTest, ConsumersEndWithTheCauseWhenTheProducerIsKilledAtAnyMoment
   EXPECT_LT(slowest, kMaxRecovery);
   EXPECT_GT(ended, 0);
   EXPECT_GT(shared->count.load(), 0);
-  std::printf("%d kills; %d consumers reported the cause, all after at most %.1f ms\n", kills(),
-              ended, std::chrono::duration<double, std::milli>(slowest).count());
+  std::printf(
+      "%d kills; %d consumers reported that the producer failed; all consumers ended at "
+      "most %.1f ms after the kill\n",
+      kills(), ended, std::chrono::duration<double, std::milli>(slowest).count());
 }
 
 TEST(RingProcessTest, AConsumerThatJoinsAfterTheEndReadsWhatIsPublished) {

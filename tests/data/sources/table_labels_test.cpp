@@ -54,6 +54,7 @@ TEST(TableLabels, AreClassNamesElseTheFirstIntsWithSuchAName) {
   EXPECT_THAT(fields_of("id,category,target\n1,2,3\n"), ElementsAre("category", "id", "target"));
   EXPECT_THAT(fields_of("id,Label\n1,3\n"), ElementsAre("Label", "id"));
   EXPECT_THAT(fields_of("id,TARGETS\n1,3\n"), ElementsAre("TARGETS", "id"));
+  EXPECT_THAT(fields_of("id,class,class_id\n1,dog,3\n"), ElementsAre("class", "id", "class_id"));
   EXPECT_THAT(fields_of("id,label\n1,0.5\n"), ElementsAre("id", "label"));
   EXPECT_THAT(fields_of("id,label\n1,3\n", {.texts = {"label"}}), ElementsAre("id", "label"));
 }

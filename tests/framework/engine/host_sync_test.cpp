@@ -53,8 +53,8 @@ constexpr std::array<std::string_view, 12> kSyncingOps = {
 /// CUDA kernel reads them on the device.
 constexpr std::string_view kWaitsOnCpus = "aten::_fused_adamw_";
 
-/// Whether the call moves a tensor to a device without `non_blocking`. If the target is a CPU,
-/// nothing is moved, but the arguments are the same.
+/// Whether the call asks to move a tensor to a device without `non_blocking`. In this test, which
+/// runs on a CPU, nothing is moved, but the call has the same arguments as on a GPU.
 bool is_blocking_move(const at::RecordFunction& call) {
   if (call.name() != std::string_view("aten::to")) return false;
   const std::optional<c10::FunctionSchema> schema = call.operator_schema();

@@ -1,6 +1,4 @@
 // Datasets whose first integer, or first input, is another one than that of the training set.
-#include "tools/app/output_choice.h"
-
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -61,22 +59,30 @@ class OutputChoiceTest : public ::testing::Test {
 TEST_F(OutputChoiceTest, TheSameFieldsInAnotherOrderAreAnErrorUnlessTheRecipeNamesThem) {
   const ChildResult other = train(yz_, zy_, {"--dry-run"});
   EXPECT_EQ(other.exit_code, 2);
-  EXPECT_THAT(other.errors, Names("data.targets", "[y]", "[z]", yz_, zy_));
+  EXPECT_THAT(other.errors, Names("data.targets", "'y'", "'z'", yz_, zy_));
   for (const char* target : {"--data.targets=[y]", "--data.targets=[z]"})
     EXPECT_EQ(train(yz_, zy_, {"--dry-run", target}).exit_code, 0);
   const std::string ab = dataset("ab", R"({{"a": [{row}], "b": [{row}], "y": {odd}}})");
   const std::string ba = dataset("ba", R"({{"b": [{row}], "a": [{row}], "y": {odd}}})");
   const ChildResult input = train(ab, ba, {"--dry-run"});
   EXPECT_EQ(input.exit_code, 2);
-  EXPECT_THAT(input.errors, Names("data.inputs", "[a]", "[b]"));
+  EXPECT_THAT(input.errors, Names("data.inputs", "'a'", "'b'"));
 }
 
 TEST_F(OutputChoiceTest, AFieldOfAnotherNameIsReadWithAWarning) {
   const ChildResult run = train(yz_, k_, {"--dry-run"});
   EXPECT_EQ(run.exit_code, 0) << run.errors;
-  EXPECT_THAT(run.errors, Names("warning", "data.targets", "[y]", "[k]", k_));
+  EXPECT_THAT(run.errors, Names("warning", "data.targets", "'y'", "'k'", k_));
   const ChildResult same = train(yz_, yz_, {"--dry-run"});
   EXPECT_THAT(same.errors, IsEmpty());
+}
+
+TEST_F(OutputChoiceTest, OutputsOfTheSameFieldMayHaveDifferentNames) {
+  const ChildResult run = train(yz_, zy_,
+                                {"--dry-run", "--pipeline.train={view: {field: x}, a: {field: y}}",
+                                 "--pipeline.val={x: x, b: {field: y}}"});
+  EXPECT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_THAT(run.errors, IsEmpty());
 }
 
 TEST_F(OutputChoiceTest, AnEvaluationReadsTheFieldsOfTheTraining) {
@@ -89,12 +95,12 @@ TEST_F(OutputChoiceTest, AnEvaluationReadsTheFieldsOfTheTraining) {
   const std::string other = "--data.val_dataset=" + zy_;
   const ChildResult refused = precast({"eval", run, other});
   EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_THAT(refused.errors, Names("data.targets", "[y]", "[z]", zy_));
+  EXPECT_THAT(refused.errors, Names("data.targets", "'y'", "'z'", zy_));
   EXPECT_EQ(precast({"eval", run, other, "--data.targets=[y]"}).exit_code, 0);
   EXPECT_EQ(precast({"predict", run, other}).exit_code, 0) << "targets are not read";
   const ChildResult renamed = precast({"eval", run, "--data.val_dataset=" + k_});
   EXPECT_EQ(renamed.exit_code, 0) << renamed.errors;
-  EXPECT_THAT(renamed.errors, Names("warning", "data.targets", "[k]"));
+  EXPECT_THAT(renamed.errors, Names("warning", "data.targets", "'k'"));
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ TEST(PredictionWriterTest, OutputsThatAreNotFiniteAreAnErrorInEveryFormat) {
     for (const PredictFormat& format : std::vector<PredictFormat>{
              {.file = {}},
              {.file = folder / "p.csv", .logits = true},
-             {.file = folder / "p.npy", .logits = true},
+             {.file = folder / "p.npy", .json = true, .logits = true},
              {.file = folder / "p.jsonl", .logits = true, .classes = std::nullopt}}) {
       PredictionWriter writer(format, {});
       try {
@@ -43,6 +43,16 @@ TEST(PredictionWriterTest, OutputsThatAreNotFiniteAreAnErrorInEveryFormat) {
       EXPECT_EQ(readable.samples(), 1);
     }
   }
+}
+
+TEST(PredictionWriterTest, AnArrayMayContainOutputsThatAreNotFinite) {
+  const test::TemporaryFolder folder;
+  PredictionWriter writer({.file = folder / "p.npy", .logits = true}, {});
+  writer.add(at::tensor({1.F, -std::numeric_limits<float>::infinity()}).view({1, 2}), 1,
+             std::vector<std::string>{"a"});
+  testing::internal::CaptureStderr();
+  writer.finish();
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), Names("warning", "1 sample", "is a"));
 }
 
 }  // namespace

@@ -19,8 +19,9 @@
 
 namespace precast::test {
 
-/// A short training run on the CPU that tests start in several ways: 2 epochs of 3 steps on 24
-/// images that FFCV wrote. With two ranks, each rank gets 4 images per step.
+/// A short training run on the CPU that tests start in several ways: 2 epochs on 24 images that
+/// FFCV wrote. Each rank gets 4 images per step, so an epoch has 3 steps with two ranks and 6 steps
+/// with one.
 class TwoRanks {
  public:
   TwoRanks() { write_bytes(folder_ / "d.beton", golden_beton("img_prop_nette_w1")); }

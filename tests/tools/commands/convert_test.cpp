@@ -290,8 +290,17 @@ TEST_F(ConvertNamesTest, TheFolderOfAFinishedRunGivesItsFinalWeights) {
   // The run was continued and has not finished again.
   const std::string newer = checkpoint(5);
   EXPECT_EQ(convert({run.string(), at("none.safetensors")}), 2);
-  EXPECT_THAT(error, Names(run.string(), newer));
+  EXPECT_THAT(error, Names(run.string(), newer, weights));
   EXPECT_FALSE(std::filesystem::exists(at("none.safetensors")));
+
+  // It is unknown which weights are newer.
+  for (const char* summary : {"{", "[]", R"({"steps": "2"})", "{}"}) {
+    write_file(run / "summary.json", summary);
+    EXPECT_EQ(convert({run.string(), out}), 0) << summary << error;
+  }
+  std::filesystem::remove(run / "summary.json");
+  ASSERT_EQ(convert({run.string(), out, "--json"}), 0) << error;
+  EXPECT_EQ(nlohmann::json::parse(output)["input"], weights);
 }
 
 TEST_F(ConvertNamesTest, EveryFloatingPointWeightOfACheckpointNeedsItsAverage) {

@@ -68,7 +68,8 @@ TEST(PreviewTest, TheImageSizeOfARecipeIsTheDefault) {
                {sizes, {"--config-file", recipe, "--train"}, 32},
                {sizes, {"--config-file", recipe, "--image-size", "48"}, 48},
                {sizes, {}, 160},
-               {resizing + sizes, {"--config-file", recipe, "--train"}, 56},
+               {resizing, {"--config-file", recipe, "--train"}, 56},
+               {"methods: [progressive_resize]\n", {"--config-file", recipe, "--train"}, 160},
                {none, {"--config-file", recipe}, 224},
                {none, {"--config-file", recipe, "--train"}, 160}};
   for (const auto& [text, options, size_px] : cases) {
@@ -79,11 +80,33 @@ TEST(PreviewTest, TheImageSizeOfARecipeIsTheDefault) {
     EXPECT_EQ(run.code, 0) << run.err;
     EXPECT_THAT(run.err, test::Names(png, fmt::format("{0} x {0} px", size_px)));
   }
-  std::ofstream(recipe) << "validation: {resolution: large}\n";
-  const test::PrecastRun wrong =
-      test::precast_run({"preview", file, "-o", png, "--config-file", recipe});
-  EXPECT_EQ(wrong.code, 2);
-  EXPECT_THAT(wrong.err, test::Names(recipe + ":1:", "validation.resolution", "'large'"));
+}
+
+TEST(PreviewTest, AWrongImageSizeOfARecipeIsNamedByItsKey) {
+  const test::TemporaryFolder folder;
+  const std::string file = test::put_golden_beton(folder.path(), "img_jpg_w3");
+  const std::string recipe = (folder / "r.yaml").string();
+  const std::string png = (folder / "x.png").string();
+  const struct {
+    const char* recipe;
+    const char* mode;
+    const char* key;
+    const char* value;
+  } cases[] = {
+      {"validation: {resolution: large}\n", "--val", "validation.resolution", "'large'"},
+      {"validation: {resolution: 9000}\n", "--val", "validation.resolution", "'9000'"},
+      {"resolution: {max_res: 0}\n", "--train", "resolution.max_res", "'0'"},
+      {"methods: [blurpool, progressive_resize: {max_res: 9000}]\n", "--train",
+       "methods[1].progressive_resize.max_res", "'9000'"},
+  };
+  for (const auto& [text, mode, key, value] : cases) {
+    std::ofstream(recipe) << text;
+    const test::PrecastRun run =
+        test::precast_run({"preview", file, "-o", png, "--config-file", recipe, mode});
+    EXPECT_EQ(run.code, 2) << text;
+    EXPECT_THAT(run.err, test::Names(recipe + ":1:", key, value));
+  }
+  EXPECT_FALSE(std::filesystem::exists(png));
 }
 
 TEST(PreviewTest, AnImageHasCaptionsAndAnArrayHasNone) {

@@ -55,8 +55,8 @@ struct Gemm {
   double columns = 0;
   double inner = 0;
   double groups = 1;
-  /// Whether the sum over `inner` is divided among multiprocessors (weight gradients), so that few
-  /// rows and columns still use all of them.
+  /// Whether the sum over `inner` is divided among multiprocessors (split-K, for weight gradients),
+  /// so that a product with few rows and columns also uses all multiprocessors.
   bool splits_inner = false;
 };
 

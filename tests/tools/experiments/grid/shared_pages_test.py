@@ -88,8 +88,9 @@ grid: {{devices: cpu, slots_per_device: 2, cores_per_slot: 1}}
                 time.sleep(0.2)
                 figures = [mapped(pid, data) for pid in trainings(grid.pid, "precast-train")]
             together = sum(share for _, share in figures)
-            print(f"file {size / 1e6:.1f} MB; resident for each " + ", ".join(f"{r / 1e6:.1f}" for r, _ in figures) +
-                  f" MB; together {together / 1e6:.1f} MB")
+            print(f"file {size / 1e6:.1f} MB; resident in each process " +
+                  ", ".join(f"{r / 1e6:.1f}" for r, _ in figures) +
+                  f" MB; sum of the proportional shares (Pss) {together / 1e6:.1f} MB")
             assert together <= 1.02 * size
         finally:
             grid.send_signal(signal.SIGINT)
