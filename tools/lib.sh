@@ -130,7 +130,7 @@ configure() {
   local fresh=()
   if [[ -f $folder/.options ]]; then
     fresh=(--fresh)
-    # quickstart empties the file after a build that is only a part of its own.
+    # quickstart empties the file after it has configured a partial build.
     [[ ! -s $folder/.options ]] || say "the build options have changed: everything that depends on them is compiled again"
   fi
   if ! logged "$folder/configure.log" cmake "${fresh[@]}" -S "$ROOT" -B "$folder" -G Ninja "$@"; then

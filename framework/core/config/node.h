@@ -75,7 +75,7 @@ class PRECAST_API Diagnostics {
   /// `file:line:col: key: message`.
   void error(const Origin& origin, std::string_view key, std::string_view message);
   /// Adds `error`, which was thrown while something that `origin` and `key` name was checked. They
-  /// are left out if `error` has positions of its own (ConfigErrors).
+  /// are left out if `error` already names positions (ConfigErrors).
   void error(const Origin& origin, std::string_view key, const ConfigError& error);
   void warning(const Origin& origin, std::string_view key, std::string_view message);
   /// Warns about a key that has no effect and should be removed; see unread_keys().

@@ -165,9 +165,9 @@ class ClosingTest(FolderTest):
 
     def test_close_during_an_exception_discards_the_file_and_warns(self):
         self.writer([1]).close()
-        with self.assertRaises(KeyboardInterrupt), self.assertWarnsRegex(RuntimeWarning, f"{self.path}.*Keyboard"):
-            with contextlib.closing(self.writer([2])):
-                raise KeyboardInterrupt
+        with self.assertRaises(KeyboardInterrupt), \
+                self.assertWarnsRegex(RuntimeWarning, f"{self.path}.*Keyboard"), contextlib.closing(self.writer([2])):
+            raise KeyboardInterrupt
         self.assertEqual(self.labels(), [1])
         try:
             next(iter([]))
