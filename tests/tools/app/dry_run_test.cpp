@@ -108,7 +108,7 @@ TEST_F(DryRunTest, ThePlanOfADatasetWithoutImagesShowsNoPipelineAndNoResolution)
             0);
   const std::vector<std::string> keys = {"--dry-run", "--data.train_dataset=" + table,
                                          "--data.val_dataset=" + table, "--model.arch=layers",
-                                         "--model.params={layers: [linear]}"};
+                                         "--model.params={features: 2, layers: [linear]}"};
   const ChildResult run = train(keys);
   ASSERT_EQ(run.exit_code, 0) << run.errors;
   EXPECT_TRUE(nlohmann::json::parse(run.output).at("pipeline").empty()) << run.output;

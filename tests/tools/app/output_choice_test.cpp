@@ -38,8 +38,8 @@ class OutputChoiceTest : public ::testing::Test {
                                   std::vector<std::string> keys) const {
     keys.insert(keys.begin(),
                 {"train", "--data.train_dataset=" + train, "--data.val_dataset=" + val,
-                 "--model.arch=layers", "--model.params={layers: [linear]}",
-                 "--training.batch_size=4", "--training.epochs=1", "--training.device=cpu",
+                 "--model.arch=layers", "--model.params={features: 2, layers: [linear]}",
+                 "--training.batch_size=4", "--training.epochs=3", "--training.device=cpu",
                  "--logging.folder=" + std::string(folder_ / "runs"), "--logging.run_id=r"});
     return precast(keys);
   }
@@ -62,8 +62,8 @@ TEST_F(OutputChoiceTest, TheSameFieldsInAnotherOrderAreAnErrorUnlessTheRecipeNam
   EXPECT_THAT(other.errors, Names("data.targets", "'y'", "'z'", yz_, zy_));
   for (const char* target : {"--data.targets=[y]", "--data.targets=[z]"})
     EXPECT_EQ(train(yz_, zy_, {"--dry-run", target}).exit_code, 0);
-  const std::string ab = dataset("ab", R"({{"a": [{row}], "b": [{row}], "y": {odd}}})");
-  const std::string ba = dataset("ba", R"({{"b": [{row}], "a": [{row}], "y": {odd}}})");
+  const std::string ab = dataset("ab", R"({{"a": [{row}, 1], "b": [{row}, 2], "y": {odd}}})");
+  const std::string ba = dataset("ba", R"({{"b": [{row}, 2], "a": [{row}, 1], "y": {odd}}})");
   const ChildResult input = train(ab, ba, {"--dry-run"});
   EXPECT_EQ(input.exit_code, 2);
   EXPECT_THAT(input.errors, Names("data.inputs", "'a'", "'b'"));
