@@ -34,7 +34,8 @@ except ImportError:
 CLASSES, SIDE = 10, 64
 MOST_ERROR = 1e-4
 # The code of docs/weights.md: torchvision's network, the network with BlurPool, and the model spec.
-PLAIN, BLURRED, SPEC = re.findall(r"```python\n(.*?)```", (ROOT / "docs/weights.md").read_text(), re.DOTALL)
+BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "docs/weights.md").read_text(), re.DOTALL)
+PLAIN, BLURRED, SPEC = [block for block in BLOCKS if "final_weights.pt" in block]
 precast = ROOT / "build/bin/precast"
 
 
