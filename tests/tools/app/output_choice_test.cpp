@@ -98,6 +98,10 @@ TEST_F(OutputChoiceTest, AnEvaluationReadsTheFieldsOfTheTraining) {
   EXPECT_THAT(refused.errors, Names("data.targets", "'y'", "'z'", zy_));
   EXPECT_EQ(precast({"eval", run, other, "--data.targets=[y]"}).exit_code, 0);
   EXPECT_EQ(precast({"predict", run, other}).exit_code, 0) << "targets are not read";
+  test::write_bytes(folder_ / "photo.jpg", bytes_of("x"));
+  const ChildResult photo = precast({"predict", run, folder_ / "photo.jpg"});
+  EXPECT_EQ(photo.exit_code, 2) << "the network reads no images";
+  EXPECT_THAT(photo.errors, Names("predict", "images", yz_));
   const ChildResult renamed = precast({"eval", run, "--data.val_dataset=" + k_});
   EXPECT_EQ(renamed.exit_code, 0) << renamed.errors;
   EXPECT_THAT(renamed.errors, Names("warning", "data.targets", "'k'"));
