@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 #include <iterator>
+#include <span>
 
 #include "data/beton/format.h"
 #include "data/sources/class_files.h"
